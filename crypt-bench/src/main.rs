@@ -1,0 +1,3 @@
+//! `crypt-bench`: measures block encryption.
+
+fn main() {}

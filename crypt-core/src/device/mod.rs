@@ -1,0 +1,137 @@
+//! What the pipeline reads from and writes to: a control plane shared by all, and one data-plane
+//! queue per submitter thread.
+//!
+//! Contract of every implementation, checked by one conformance suite (`tests/device_conformance.rs`):
+//! - an operation owns its [`SlotBuffer`] until its completion, which hands it back;
+//! - every pushed operation completes exactly once; a local failure is an ordinary completion with
+//!   an error, nothing is dropped;
+//! - a completion may be short (the pipeline continues the remainder); zero bytes is an error for
+//!   the pipeline to report;
+//! - no order holds between operations in flight; a flush covers the writes completed before it was
+//!   pushed;
+//! - dropping a queue waits for what is in flight; where it can't, the memory leaks.
+//!
+//! The data path does not allocate after [`Device::open_queue`].
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::buffer::{Area, SlotBuffer};
+use crate::error::{Errno, Result};
+use crate::request::{Flags, Op};
+
+/// Control plane of a device: facts about it, and new queues.
+pub trait Device: Send + Sync + fmt::Debug {
+    /// Size, block size and abilities.
+    fn info(&self) -> DeviceInfo;
+
+    /// Opens a data-plane queue. Call it on the thread that will use the queue.
+    ///
+    /// # Errors
+    /// Where the system refuses the resources; the message says which and what to use instead.
+    fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>>;
+}
+
+/// Facts about a device. All sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// What kind of device this is, for results: `null`, `memory`, `file`, `model:nvme`, ...
+    pub kind: String,
+    /// Capacity.
+    pub size_bytes: u64,
+    /// Smallest unit of access; offsets, lengths and (with O_DIRECT) memory must be multiples of it.
+    pub logical_block_bytes: u32,
+    /// Whether a polled queue really polls the hardware.
+    pub can_poll: bool,
+    /// Whether `Discard` is accepted.
+    pub can_discard: bool,
+    /// Whether writes are refused.
+    pub read_only: bool,
+}
+
+/// How a queue will be used.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueConfig<'a> {
+    /// Most operations in flight at once. The queue never holds fewer.
+    pub depth: u32,
+    /// Whether to poll for completions (`HIPRI`) where the device can.
+    pub polled: bool,
+    /// The slots whose memory will be used, for registration; all from one slab, in index order.
+    pub slots: &'a [SlotBuffer],
+}
+
+/// One operation for a device. The buffer is owned by the operation until its completion.
+#[derive(Debug)]
+pub struct DeviceOp {
+    /// Comes back in the completion; no meaning to the device.
+    pub token: u64,
+    /// What to do. `WriteZeroes` is only pushed where no cipher is in front of the device.
+    pub op: Op,
+    /// `FUA` makes a write durable before it completes; others are hints.
+    pub flags: Flags,
+    /// First byte on the device.
+    pub offset_bytes: u64,
+    /// Length in bytes; zero for `Flush`.
+    pub len_bytes: u64,
+    /// Memory to transfer from or to: `area_offset_bytes` into `area`, `len_bytes` long. `Read` and
+    /// `Write` have one; other operations may carry one that they don't touch.
+    pub buffer: Option<SlotBuffer>,
+    /// Which area of the buffer.
+    pub area: Area,
+    /// Where in the area the transfer starts.
+    pub area_offset_bytes: u32,
+}
+
+/// The end of one operation.
+#[derive(Debug)]
+pub struct DeviceCompletion {
+    /// The operation's token.
+    pub token: u64,
+    /// Bytes transferred (the whole length for operations without payload), or why it failed.
+    pub result: Result<u64, Errno>,
+    /// The operation's buffer, given back.
+    pub buffer: Option<SlotBuffer>,
+}
+
+/// Data plane of a device: one per submitter thread.
+pub trait DeviceQueue: Send {
+    /// Queues one operation.
+    ///
+    /// # Errors
+    /// Gives the operation back when the queue is full: reap, then push again.
+    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp>;
+
+    /// Starts what was pushed. Failures come back as completions.
+    fn submit(&mut self);
+
+    /// Appends finished operations to `done`, without waiting and without growing it.
+    fn reap(&mut self, done: &mut Vec<DeviceCompletion>);
+
+    /// Blocks until a completion may be ready, `wake` is readable, or `timeout` has passed.
+    ///
+    /// `wake` is an eventfd of the owner; the caller drains it. Returning early is allowed. A
+    /// submitted operation always ends the wait when it completes.
+    ///
+    /// # Errors
+    /// Where the system call fails for a reason other than an interrupt.
+    fn wait(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno>;
+
+    /// How the queue really works, for results.
+    fn facts(&self) -> QueueFacts;
+}
+
+/// What a queue got of what was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueFacts {
+    /// Mechanism: `immediate`, `io_uring`, `sync`, `timer`, ...
+    pub engine: &'static str,
+    /// Whether buffers are registered with the kernel.
+    pub registered_buffers: bool,
+    /// Whether completions are polled from the hardware.
+    pub polled: bool,
+    /// Whether the page cache is bypassed.
+    pub direct: bool,
+    /// Why something asked for was not had, one sentence each.
+    pub notes: Vec<String>,
+}

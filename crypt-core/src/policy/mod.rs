@@ -1,0 +1,140 @@
+//! Where the cipher runs: the question each policy answers for a batch of jobs at a time.
+//!
+//! A policy decides placement only. Bytes on the device and results are the same under every
+//! policy. It is asked when writes are submitted and when reads complete. There is one instance per
+//! queue, so nothing here is shared or locked; given the same inputs it gives the same answers.
+
+use std::fmt;
+use std::num::NonZeroU8;
+
+use crate::request::Flags;
+use crate::units::SectorIndex;
+
+/// Which way a job goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Plaintext to ciphertext, on the way to the device.
+    Encrypt,
+    /// Ciphertext to plaintext, on the way back.
+    Decrypt,
+}
+
+/// One piece of cipher work to place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Encrypt (a write at submission) or decrypt (a read at completion).
+    pub direction: Direction,
+    /// Flags of the request it belongs to.
+    pub flags: Flags,
+    /// First sector of the request.
+    pub sector: SectorIndex,
+    /// Length of the work.
+    pub len_bytes: u32,
+    /// Most parts it may be split into: its number of crypto sectors, capped.
+    pub max_parts: u8,
+}
+
+/// What the queue knows at the time of asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Time of the decision.
+    pub now_ns: u64,
+    /// Slots of the queue, the most requests it can have in flight.
+    pub depth: u32,
+    /// Requests in flight on this queue, these jobs included.
+    pub in_flight: u32,
+    /// Requests of this queue that are at the device now.
+    pub at_device: u32,
+    /// Requests of this queue whose cipher work is on a worker now.
+    pub at_workers: u32,
+    /// Workers in the pool; 0 where the volume has none, and then everything runs inline.
+    pub workers: u32,
+    /// Workers that had nothing to do when last looked at.
+    pub idle_workers: u32,
+    /// Bytes of cipher work waiting in the pool, of all queues.
+    pub queued_bytes: u64,
+    /// Measured costs.
+    pub costs: Costs,
+}
+
+/// Costs as measured at start and since, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Cipher time of one byte on one core, encrypting.
+    pub encrypt_ns_per_byte: f32,
+    /// Cipher time of one byte on one core, decrypting.
+    pub decrypt_ns_per_byte: f32,
+    /// From hand-off to the start of the work on a worker that is awake.
+    pub handoff_awake_ns: f32,
+    /// From hand-off to the start of the work on a worker that sleeps.
+    pub handoff_asleep_ns: f32,
+    /// What handing off costs the thread that does it.
+    pub handoff_self_ns: f32,
+}
+
+impl Costs {
+    /// Cipher time of a whole job on one core.
+    #[must_use]
+    pub fn cipher_ns(&self, job: &Job) -> f32 {
+        let ns_per_byte = match job.direction {
+            Direction::Encrypt => self.encrypt_ns_per_byte,
+            Direction::Decrypt => self.decrypt_ns_per_byte,
+        };
+        ns_per_byte * job.len_bytes as f32
+    }
+}
+
+/// Where one job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// On the queue's own thread, now.
+    Inline,
+    /// On one worker.
+    Offload,
+    /// On several workers, in this many parts.
+    Split(NonZeroU8),
+}
+
+/// What became of one placed job, for [`Policy::observe`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// The job.
+    pub job: Job,
+    /// Where it ran.
+    pub placement: Placement,
+    /// Cipher time, summed over its parts.
+    pub cipher_ns: u64,
+    /// From the decision to the start of the work (its first part); 0 inline.
+    pub wait_ns: u64,
+    /// From the decision to the moment the queue's thread saw it done.
+    pub total_ns: u64,
+}
+
+/// Decides where cipher work runs. See the module documentation for its contract.
+pub trait Policy: Send + fmt::Debug {
+    /// Name for results, with flags: `workqueue:no_read_workqueue`.
+    fn name(&self) -> String;
+
+    /// Places a batch. `placements` has one entry per job, preset to [`Placement::Inline`].
+    fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]);
+
+    /// Learns from a finished job.
+    fn observe(&mut self, outcome: &Outcome);
+
+    /// How the queue treats work that this policy hands off.
+    fn offload_rules(&self) -> OffloadRules;
+}
+
+/// Rules for handed-off work, fixed for the life of a policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OffloadRules {
+    /// Encrypted writes go to the volume's write thread, which sorts them by sector, instead of
+    /// coming back to the queue's thread (dm-crypt without `submit_from_crypt_cpus`).
+    pub write_thread: bool,
+    /// Work stays on the CPU that handed it off (dm-crypt's `same_cpu_crypt`).
+    pub same_cpu: bool,
+    /// Workers run at raised priority (dm-crypt's `high_priority`).
+    pub high_priority: bool,
+    /// The queue's thread runs parts of handed-off work itself rather than sleep.
+    pub assist: bool,
+}
