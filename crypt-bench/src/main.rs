@@ -1,3 +1,9 @@
-//! `crypt-bench`: measures block encryption.
+//! `crypt-bench`: measures block encryption. See `crypt-bench --help`.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    crypt_bench::cli::main()
+}

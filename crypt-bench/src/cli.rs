@@ -1,0 +1,101 @@
+//! The command line: one subcommand per file in `cmd`, and what its end means for the exit status.
+//!
+//! stdout carries results only; errors and progress go to stderr. Exit status: 0 done, 1 internal
+//! failure, 2 usage or bad input (nothing was written), 130 interrupted by the user.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::cmd;
+
+/// Measures block encryption: inline, on workers, or placed by an adaptive policy.
+#[derive(Debug, Parser)]
+#[command(name = "crypt-bench", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Matrix(cmd::matrix::Args),
+    Report(cmd::report::Args),
+}
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// The user asked for something that can't be done; nothing was written. Exit status 2.
+    Usage(String),
+    /// Something failed on the way. Exit status 1.
+    Internal(String),
+    /// The user stopped it; the message says how to go on. Exit status 130.
+    Interrupted(String),
+}
+
+impl Failure {
+    /// Bad input: `message` says what, where, and what to write instead.
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    /// A failure that is not the user's doing.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Internal(message.into())
+    }
+
+    fn exit_status(&self) -> u8 {
+        match self {
+            Self::Internal(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Interrupted(_) => 130,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) | Self::Internal(message) | Self::Interrupted(message) => {
+                f.write_str(message)
+            }
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Result of a subcommand.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// Parses the command line, runs the subcommand, and gives the exit status of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Matrix(args) => cmd::matrix::run(&args),
+        Command::Report(args) => cmd::report::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("crypt-bench: {failure}");
+            ExitCode::from(failure.exit_status())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,6 @@
+//! The subcommands: one file each, with its arguments and a `run` that reads as a list of steps.
+
+#![forbid(unsafe_code)]
+
+pub mod matrix;
+pub mod report;

@@ -1,0 +1,187 @@
+//! Every way a number may not be what it seems, as a type next to the number.
+//!
+//! A doubt that *invalidates* takes the cell out of colouring, ranking and comparison; any other is
+//! shown beside it. What is not a doubt is trusted.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+use schemars::JsonSchema;
+
+/// One reason to doubt a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Doubt {
+    /// Nothing completed while measuring.
+    NoSamples,
+    /// Requests failed.
+    Errors {
+        /// How many.
+        errors: u64,
+    },
+    /// Fewer requests were in flight than 90 % of what was asked.
+    DepthNotReached {
+        /// Asked, per job.
+        asked: u32,
+        /// In flight on average.
+        mean: f64,
+    },
+    /// The mix of reads and writes is off by more than 5 points.
+    MixOff {
+        /// Asked share of reads.
+        asked_percent: u8,
+        /// Share among completed requests.
+        achieved_percent: f64,
+    },
+    /// Completed requests were shorter than asked.
+    ShortTransfers {
+        /// Mean length.
+        mean_bytes: f64,
+    },
+    /// Measured for less than 95 % of the time asked.
+    RuntimeShort {
+        /// Asked.
+        asked_ms: u64,
+        /// Measured.
+        achieved_ms: u64,
+    },
+    /// Reads went to a file that was never written: the device may not have been asked at all.
+    NeverWritten,
+    /// Reads may come from the page cache rather than from the device.
+    Cached,
+    /// The page cache was to be bypassed, and was not.
+    NotDirect,
+    /// Polling was asked for, and the device can't: the queue spins on completions instead.
+    PollingNotPossible,
+    /// Buffers could not be registered with the kernel.
+    BuffersNotRegistered,
+    /// The system refuses io_uring; system calls that wait were used instead.
+    IoUringRefused,
+    /// A job could not be pinned to its CPU.
+    NotPinned,
+    /// There are more busy threads than CPUs.
+    Oversubscribed {
+        /// Jobs.
+        jobs: u32,
+        /// CPUs that the process may use.
+        cpus: u32,
+    },
+    /// Time stamps come from the system clock, which costs tens of nanoseconds each.
+    SlowClock,
+    /// The host took processor time away.
+    Steal {
+        /// Share of all processor time.
+        percent: f64,
+    },
+    /// Throughput changed much over the measurement.
+    NoisySlices {
+        /// Standard deviation over mean of the slices.
+        relative_stddev: f64,
+    },
+    /// Too few samples for the percentile to mean anything.
+    FewSamples {
+        /// Samples of the direction with the fewest.
+        samples: u64,
+        /// The highest percentile that stands on ten samples or more; null for none.
+        trusted_percentile: Option<f64>,
+    },
+    /// The cipher was slowed down on purpose.
+    CipherThrottled,
+    /// Latencies beyond the histogram's range.
+    OverRange {
+        /// How many.
+        samples: u64,
+    },
+    /// The frequency governor is not `performance`.
+    Governor {
+        /// What it is.
+        governor: String,
+    },
+    /// This build is not optimised.
+    DebugBuild,
+}
+
+impl Doubt {
+    /// Whether the cell may not be coloured, ranked or compared.
+    #[must_use]
+    pub fn invalidates(&self) -> bool {
+        matches!(
+            self,
+            Self::NoSamples
+                | Self::Errors { .. }
+                | Self::DepthNotReached { .. }
+                | Self::MixOff { .. }
+                | Self::ShortTransfers { .. }
+                | Self::RuntimeShort { .. }
+                | Self::NeverWritten
+                | Self::Cached
+                | Self::NotDirect
+        )
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSamples => f.write_str("nothing completed while measuring"),
+            Self::Errors { errors } => write!(f, "{errors} requests failed"),
+            Self::DepthNotReached { asked, mean } => {
+                write!(f, "depth {asked} asked, {mean:.1} in flight on average")
+            }
+            Self::MixOff {
+                asked_percent,
+                achieved_percent,
+            } => write!(
+                f,
+                "{asked_percent} % reads asked, {achieved_percent:.1} % done"
+            ),
+            Self::ShortTransfers { mean_bytes } => {
+                write!(f, "transfers came short, {mean_bytes:.0} bytes on average")
+            }
+            Self::RuntimeShort {
+                asked_ms,
+                achieved_ms,
+            } => write!(f, "{asked_ms} ms asked, {achieved_ms} ms measured"),
+            Self::NeverWritten => f.write_str("reads of a file that was never fully written"),
+            Self::Cached => f.write_str("reads may come from the page cache"),
+            Self::NotDirect => f.write_str("direct I/O asked for, but the page cache was used"),
+            Self::PollingNotPossible => {
+                f.write_str("HIPRI on a device that can't poll: spinning on completions instead")
+            }
+            Self::BuffersNotRegistered => f.write_str("buffers are not registered with the kernel"),
+            Self::IoUringRefused => f.write_str("io_uring is refused here: blocking calls instead"),
+            Self::NotPinned => f.write_str("jobs could not be pinned to their CPUs"),
+            Self::Oversubscribed { jobs, cpus } => write!(f, "{jobs} jobs on {cpus} CPUs"),
+            Self::SlowClock => f.write_str("no trustworthy TSC: the slower system clock is used"),
+            Self::Steal { percent } => write!(f, "the host took {percent:.1} % of the CPU time"),
+            Self::NoisySlices { relative_stddev } => {
+                write!(
+                    f,
+                    "throughput varied by {:.0} % over time",
+                    relative_stddev * 100.0
+                )
+            }
+            Self::FewSamples {
+                samples,
+                trusted_percentile: Some(percentile),
+            } => write!(
+                f,
+                "{samples} samples: nothing beyond p{percentile} can be trusted"
+            ),
+            Self::FewSamples { samples, .. } => {
+                write!(f, "{samples} samples: too few for any percentile")
+            }
+            Self::CipherThrottled => f.write_str("the cipher is slowed down on purpose"),
+            Self::OverRange { samples } => {
+                write!(f, "{samples} latencies beyond the histogram's range")
+            }
+            Self::Governor { governor } => write!(f, "frequency governor {governor}"),
+            Self::DebugBuild => f.write_str("this build is not optimised"),
+        }
+    }
+}

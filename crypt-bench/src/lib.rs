@@ -1,0 +1,15 @@
+//! `crypt-bench`: measures block encryption over matrices of workloads, ciphers and policies.
+//!
+//! One direction: definition -> matrix -> cell -> generate -> drive -> record -> summary -> result ->
+//! report. The middle is pure; files, threads and terminals sit at the two ends.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod cmd;
+pub mod doubt;
+pub mod manifest;
+pub mod result;
+pub mod summary;
+#[cfg(test)]
+pub(crate) mod testing;

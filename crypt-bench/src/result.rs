@@ -1,0 +1,327 @@
+//! The native result format, version 1: one [`ResultRecord`] as one JSON line per finished
+//! measurement, that is per cell, policy and repeat. Published as `schema/result.schema.json`.
+//!
+//! Units are part of every key. Latency is never averaged from averages: every distribution carries
+//! its whole histogram, so records merge without loss. What was asked stands in `cell`, what
+//! really happened in `achieved`, and what casts doubt on the numbers in `doubts`.
+//! Plain data: nothing here computes statistics (see `summary`) or touches a file (see `journal`).
+
+#![forbid(unsafe_code)]
+
+use serde::{Deserialize, Serialize};
+
+use crate::doubt::Doubt;
+
+#[cfg(test)]
+use schemars::JsonSchema;
+
+/// Version of the format that this build writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One finished measurement: a cell under one policy, once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ResultRecord {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// SHA-256 over the cell's parameters, the program's binary and the host, in hex.
+    pub cell_hash: String,
+    /// What was asked for.
+    pub cell: CellParams,
+    /// Number of this repeat, counted from 1.
+    pub repeat: u32,
+    /// Position in the order of execution over the whole matrix, counted from 0: policies of one
+    /// cell run interleaved.
+    pub sequence: u64,
+    /// When measuring started, in milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// What happened really.
+    pub achieved: Achieved,
+    /// Reads; null where none completed.
+    pub read: Option<DirectionStats>,
+    /// Writes; null where none completed.
+    pub write: Option<DirectionStats>,
+    /// Length of one slice of the throughput over time.
+    pub slice_ns: u64,
+    /// Processor time of the whole process while measuring.
+    pub cpu: CpuTime,
+    /// Everything that casts doubt on the numbers.
+    pub doubts: Vec<Doubt>,
+    /// SHA-256 over the record without this field, in hex: a record is finished when it fits.
+    pub mark: String,
+}
+
+impl ResultRecord {
+    /// Whether the numbers may be coloured, ranked or compared.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        !self.doubts.iter().any(Doubt::invalidates)
+    }
+
+    /// The directions that completed requests, reads first.
+    pub fn directions(&self) -> impl Iterator<Item = &DirectionStats> {
+        self.read.iter().chain(&self.write)
+    }
+
+    /// Throughput of both directions together, in bytes per second.
+    #[must_use]
+    pub fn bw_bytes_per_s(&self) -> f64 {
+        self.directions().map(|stats| stats.bw_bytes_per_s).sum()
+    }
+
+    /// Requests per second of both directions together.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        self.directions().map(|stats| stats.iops).sum()
+    }
+}
+
+/// Parameters of a cell, its policy included. Equal parameters are the same cell.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct CellParams {
+    /// Device as on the command line: `null`, `memory`, `model:nvme`, `file:PATH`, `scratch`.
+    pub device: String,
+    /// Cipher in dm-crypt's notation, or `none` for no crypt stage at all.
+    pub cipher: String,
+    /// Length of the volume key; null without a key.
+    pub key_bits: Option<u32>,
+    /// Unit of one IV.
+    pub sector_size_bytes: u32,
+    /// Direction and order of the requests.
+    pub rw: Rw,
+    /// Share of reads; 100 and 0 for the pure patterns.
+    pub rwmixread_percent: u8,
+    /// Length of every request.
+    pub block_size_bytes: u64,
+    /// Requests in flight per job.
+    pub depth: u32,
+    /// Jobs: threads with a queue of their own.
+    pub jobs: u32,
+    /// CPUs that jobs are pinned to, round-robin; empty for no pinning.
+    pub issuer_cpus: Vec<u32>,
+    /// Volumes that share one worker pool; jobs are spread over them.
+    pub devices: u32,
+    /// Threads of the worker pool.
+    pub workers: u32,
+    /// Dispatch policy with its flags.
+    pub policy: String,
+    /// Whether requests ask to be polled for.
+    pub hipri: bool,
+    /// Whether reads are marked as read-ahead.
+    pub readahead: bool,
+    /// Whether the page cache is to be bypassed.
+    pub direct: bool,
+    /// Upper bound of the cipher's speed on one core; null for none.
+    pub cipher_throttle_bytes_per_s: Option<u64>,
+    /// Bytes of each volume that requests fall into.
+    pub size_bytes: u64,
+    /// Measuring time.
+    pub runtime_ms: u64,
+    /// Warm-up before it, which counts towards nothing.
+    pub ramp_ms: u64,
+    /// Seed of the request generators.
+    pub seed: u64,
+}
+
+impl CellParams {
+    /// The parameters without the policy: cells that agree in this are compared with each other.
+    #[must_use]
+    pub fn without_policy(&self) -> Self {
+        Self {
+            policy: String::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// Direction and order of a cell's requests, fio's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Rw {
+    /// Sequential reads.
+    Read,
+    /// Sequential writes.
+    Write,
+    /// Random reads.
+    RandRead,
+    /// Random writes.
+    RandWrite,
+    /// Sequential, reads and writes mixed.
+    ReadWrite,
+    /// Random, reads and writes mixed.
+    RandRw,
+}
+
+impl Rw {
+    /// Every pattern.
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Write,
+        Self::RandRead,
+        Self::RandWrite,
+        Self::ReadWrite,
+        Self::RandRw,
+    ];
+
+    /// fio's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::ReadWrite => "readwrite",
+            Self::RandRw => "randrw",
+        }
+    }
+
+    /// Whether requests come in random order.
+    #[must_use]
+    pub const fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+
+    /// Whether the pattern writes at all.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::RandRead)
+    }
+
+    /// Whether the pattern reads at all.
+    #[must_use]
+    pub const fn reads(self) -> bool {
+        !matches!(self, Self::Write | Self::RandWrite)
+    }
+}
+
+/// What really happened in a measurement, next to what `cell` asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Achieved {
+    /// Requests in flight per job, averaged over time.
+    pub depth_mean: f64,
+    /// Share of reads among completed requests; null where nothing completed.
+    pub rwmixread_percent: Option<f64>,
+    /// Bytes per completed request, averaged; null where nothing completed.
+    pub block_size_bytes_mean: Option<f64>,
+    /// Measured time, the longest job's.
+    pub runtime_ns: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// The first failure, in words.
+    pub first_error: Option<String>,
+    /// Device mechanism: `immediate`, `io_uring`, `sync`, ...
+    pub engine: String,
+    /// Whether the page cache was bypassed.
+    pub direct: bool,
+    /// Whether completions were polled from the hardware.
+    pub polled: bool,
+    /// Whether buffers were registered with the kernel.
+    pub registered_buffers: bool,
+    /// Cipher backend that ran; null for no crypt stage.
+    pub cipher_backend: Option<String>,
+    /// Source of time stamps: `tsc` or `clock_monotonic`.
+    pub clock: String,
+    /// Whether every job ran on the CPU it was asked to.
+    pub pinned: bool,
+    /// Threads of the worker pool.
+    pub workers: u32,
+    /// Where the cipher ran.
+    pub placements: Placements,
+    /// Remarks of the queues, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// How many requests had their cipher work in which place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Placements {
+    /// On the queue's own thread.
+    pub inline: u64,
+    /// On one worker.
+    pub offload: u64,
+    /// On several workers.
+    pub split: u64,
+}
+
+/// Everything measured about one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct DirectionStats {
+    /// Completed requests.
+    pub ios: u64,
+    /// Transferred bytes.
+    pub bytes: u64,
+    /// Throughput.
+    pub bw_bytes_per_s: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// From submission to issue to the device.
+    pub slat: Distribution,
+    /// From issue to the device to completion.
+    pub clat: Distribution,
+    /// From submission to completion.
+    pub lat: Distribution,
+    /// Where the time went.
+    pub stages: Stages,
+    /// Requests completed in each slice of `slice_ns`; the last one may be shorter.
+    pub slice_ios: Vec<u64>,
+}
+
+/// Mean time of a request in each stage. `dispatch` is what the others leave of `lat`; cipher time
+/// is summed over the parts of a split request, so it can exceed its share of `lat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Stages {
+    /// Waiting for a worker to start on it.
+    pub wait_ns_mean: f64,
+    /// Queueing and bookkeeping outside the other stages.
+    pub dispatch_ns_mean: f64,
+    /// Encrypting or decrypting.
+    pub cipher_ns_mean: f64,
+    /// At the device.
+    pub device_ns_mean: f64,
+}
+
+/// A latency distribution: figures to read, and the histogram to merge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Distribution {
+    /// Number of samples, at least 1.
+    pub samples: u64,
+    /// Samples beyond the histogram's range: counted, and shown as `>=` its end.
+    pub over_range_samples: u64,
+    /// Smallest sample.
+    pub min_ns: u64,
+    /// Largest sample.
+    pub max_ns: u64,
+    /// Exact mean.
+    pub mean_ns: f64,
+    /// Standard deviation of the population.
+    pub stddev_ns: f64,
+    /// The ceil(0.5 n)-th sample, to 3 significant digits like all percentiles.
+    pub p50_ns: u64,
+    /// The ceil(0.9 n)-th.
+    pub p90_ns: u64,
+    /// The ceil(0.99 n)-th.
+    pub p99_ns: u64,
+    /// The ceil(0.999 n)-th.
+    pub p99_9_ns: u64,
+    /// The ceil(0.9999 n)-th.
+    pub p99_99_ns: u64,
+    /// The whole histogram: HdrHistogram V2, deflated, base64.
+    pub hdr_v2_deflate_base64: String,
+}
+
+/// Processor time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct CpuTime {
+    /// In user mode.
+    pub user_s: f64,
+    /// In the kernel.
+    pub system_s: f64,
+}
