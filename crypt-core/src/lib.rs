@@ -5,6 +5,7 @@ pub mod cipher;
 pub mod clock;
 pub mod device;
 pub mod error;
+pub mod exec;
 pub mod policy;
 pub mod request;
 mod sys;

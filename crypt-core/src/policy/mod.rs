@@ -49,8 +49,10 @@ pub struct Load {
     pub at_workers: u32,
     /// Workers in the pool; 0 where the volume has none, and then everything runs inline.
     pub workers: u32,
-    /// Workers that had nothing to do when last looked at.
+    /// Workers that had nothing to do, and a core to do it on, when last looked at.
     pub idle_workers: u32,
+    /// Those of the idle workers that are awake and start at once; the others must be woken.
+    pub awake_workers: u32,
     /// Bytes of cipher work waiting in the pool, of all queues.
     pub queued_bytes: u64,
     /// Measured costs.
@@ -68,8 +70,10 @@ pub struct Costs {
     pub handoff_awake_ns: f32,
     /// From hand-off to the start of the work on a worker that sleeps.
     pub handoff_asleep_ns: f32,
-    /// What handing off costs the thread that does it.
+    /// What handing off to a worker that is awake costs the thread that does it.
     pub handoff_self_ns: f32,
+    /// What waking a sleeping worker costs that thread on top.
+    pub wake_self_ns: f32,
 }
 
 impl Costs {
