@@ -13,7 +13,14 @@
 //!
 //! The data path does not allocate after [`Device::open_queue`].
 
+pub mod faulty;
+mod limits;
+pub mod memory;
+pub mod null;
+mod ready;
+
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -81,6 +88,33 @@ pub struct DeviceOp {
     pub area: Area,
     /// Where in the area the transfer starts.
     pub area_offset_bytes: u32,
+}
+
+impl DeviceOp {
+    /// The memory to transfer from; empty where the operation has none, or it doesn't fit its area.
+    #[must_use]
+    pub fn memory(&self) -> &[u8] {
+        let range = self.memory_range();
+        let area = self.buffer.as_ref().map(|buffer| buffer.area(self.area));
+        area.and_then(|area| area.get(range)).unwrap_or_default()
+    }
+
+    /// The memory to transfer to; empty where the operation has none, or it doesn't fit its area.
+    #[must_use]
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        let range = self.memory_range();
+        let area = self
+            .buffer
+            .as_mut()
+            .map(|buffer| buffer.area_mut(self.area));
+        area.and_then(|area| area.get_mut(range))
+            .unwrap_or_default()
+    }
+
+    fn memory_range(&self) -> Range<usize> {
+        let start = self.area_offset_bytes as usize;
+        start..start.saturating_add(usize::try_from(self.len_bytes).unwrap_or(usize::MAX))
+    }
 }
 
 /// The end of one operation.

@@ -1,0 +1,279 @@
+//! A device in RAM, shared by any number of queues.
+//!
+//! The memory is a row of stripes, each behind its own lock, so that queues on different parts
+//! never meet. Each operation is done when it is pushed: its cost is one copy, a lock per stripe it
+//! touches, and the check. An operation over several stripes is not atomic against another one on
+//! the same range, as on a real disk.
+//!
+//! Pages are zero and unused until first written. Nothing allocates after construction. Discard
+//! keeps the old content (a range that was discarded does not count as zero). Drop has nothing to
+//! wait for; the memory lives until the device and its queues are gone.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::device::limits::Limits;
+use crate::device::ready::{Ready, wait_readable};
+use crate::device::{
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, QueueConfig, QueueFacts,
+};
+use crate::error::{Errno, Error, ErrorKind, Result};
+use crate::request::Op;
+
+/// Bytes behind one lock.
+const STRIPE_BYTES: u64 = 1 << 20;
+/// Stripes start on a page, so that a copy of whole blocks is aligned on both sides.
+const STRIPE_ALIGN_BYTES: usize = 4096;
+
+/// A RAM disk.
+#[derive(Clone)]
+pub struct MemoryDevice {
+    info: DeviceInfo,
+    stripes: Arc<[RwLock<Stripe>]>,
+}
+
+impl MemoryDevice {
+    /// A zeroed RAM disk of `size_bytes`, with 512-byte blocks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`] where that is more than the machine's memory,
+    /// [`ErrorKind::InvalidInput`] for a size of zero.
+    pub fn new(size_bytes: u64) -> Result<Self> {
+        refuse_size(size_bytes)?;
+        let stripes = (0..size_bytes.div_ceil(STRIPE_BYTES))
+            .map(|n| (size_bytes - n * STRIPE_BYTES).min(STRIPE_BYTES))
+            .map(|len_bytes| RwLock::new(Stripe::zeroed(len_bytes as usize)))
+            .collect();
+        let info = DeviceInfo {
+            kind: "memory".to_owned(),
+            size_bytes,
+            logical_block_bytes: 512,
+            can_poll: false,
+            can_discard: true,
+            read_only: false,
+        };
+        Ok(Self { info, stripes })
+    }
+
+    /// The same memory, refusing writes through this value.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.info.read_only = true;
+        self
+    }
+}
+
+impl fmt::Debug for MemoryDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryDevice")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Device for MemoryDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
+        Ok(Box::new(MemoryQueue {
+            limits: Limits::new(&self.info),
+            stripes: Arc::clone(&self.stripes),
+            depth: config.depth as usize,
+            ready: Ready::with_depth(config.depth),
+        }))
+    }
+}
+
+/// Data plane of [`MemoryDevice`].
+struct MemoryQueue {
+    limits: Limits,
+    stripes: Arc<[RwLock<Stripe>]>,
+    depth: usize,
+    ready: Ready,
+}
+
+impl DeviceQueue for MemoryQueue {
+    #[inline]
+    fn push(&mut self, mut op: DeviceOp) -> Result<(), DeviceOp> {
+        if self.ready.len() >= self.depth {
+            return Err(op);
+        }
+        let result = self.limits.check(&op).map(|()| self.execute(&mut op));
+        self.ready.finish(op, result);
+        Ok(())
+    }
+
+    fn submit(&mut self) {}
+
+    #[inline]
+    fn reap(&mut self, done: &mut Vec<DeviceCompletion>) {
+        self.ready.drain_into(done);
+    }
+
+    fn wait(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
+        if self.ready.len() > 0 {
+            return Ok(());
+        }
+        wait_readable(wake, timeout).map(drop)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        QueueFacts {
+            engine: "immediate",
+            ..QueueFacts::default()
+        }
+    }
+}
+
+impl MemoryQueue {
+    /// Runs a checked operation; the number of bytes it covered.
+    fn execute(&self, op: &mut DeviceOp) -> u64 {
+        match op.op {
+            Op::Read => self.read(op),
+            Op::Write => self.write(op),
+            Op::WriteZeroes => self.write_zeroes(op.offset_bytes, op.len_bytes),
+            Op::Flush => return 0,
+            Op::Discard | Op::Allocate => {}
+        }
+        op.len_bytes
+    }
+
+    fn read(&self, op: &mut DeviceOp) {
+        let mut offset_bytes = op.offset_bytes;
+        let mut rest = op.memory_mut();
+        while !rest.is_empty() {
+            let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
+            let (now, later) = rest.split_at_mut(len);
+            now.copy_from_slice(self.read_lock(stripe).bytes(start, len));
+            rest = later;
+            offset_bytes += len as u64;
+        }
+    }
+
+    fn write(&self, op: &DeviceOp) {
+        let mut offset_bytes = op.offset_bytes;
+        let mut rest = op.memory();
+        while !rest.is_empty() {
+            let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
+            let (now, later) = rest.split_at(len);
+            self.write_lock(stripe)
+                .bytes_mut(start, len)
+                .copy_from_slice(now);
+            rest = later;
+            offset_bytes += len as u64;
+        }
+    }
+
+    fn write_zeroes(&self, mut offset_bytes: u64, mut rest_bytes: u64) {
+        while rest_bytes > 0 {
+            let (stripe, start, len) = locate(offset_bytes, rest_bytes);
+            self.write_lock(stripe).bytes_mut(start, len).fill(0);
+            rest_bytes -= len as u64;
+            offset_bytes += len as u64;
+        }
+    }
+
+    // A copy can't panic half-way, so a poisoned lock guards memory that is as good as any.
+    fn read_lock(&self, stripe: usize) -> impl std::ops::Deref<Target = Stripe> {
+        self.stripes[stripe]
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_lock(&self, stripe: usize) -> impl std::ops::DerefMut<Target = Stripe> {
+        self.stripes[stripe]
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One lock's worth of memory, aligned by skipping the first few bytes of its allocation.
+struct Stripe {
+    bytes: Vec<u8>,
+    skip: usize,
+}
+
+impl Stripe {
+    fn zeroed(len_bytes: usize) -> Self {
+        // Zeroed by the allocator: pages that are never touched are never backed.
+        let bytes = vec![0; len_bytes + STRIPE_ALIGN_BYTES];
+        let skip = bytes.as_ptr().align_offset(STRIPE_ALIGN_BYTES);
+        // `align_offset` may decline; then the stripe is merely unaligned.
+        let skip = if skip < STRIPE_ALIGN_BYTES { skip } else { 0 };
+        Self { bytes, skip }
+    }
+
+    fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        &self.bytes[self.skip + start..][..len]
+    }
+
+    fn bytes_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
+        &mut self.bytes[self.skip + start..][..len]
+    }
+}
+
+/// The stripe of a byte, the position in it, and how many of `len_bytes` lie in that stripe.
+#[inline]
+fn locate(offset_bytes: u64, len_bytes: u64) -> (usize, usize, usize) {
+    let start = offset_bytes % STRIPE_BYTES;
+    let len = len_bytes.min(STRIPE_BYTES - start);
+    (
+        (offset_bytes / STRIPE_BYTES) as usize,
+        start as usize,
+        len as usize,
+    )
+}
+
+fn refuse_size(size_bytes: u64) -> Result<()> {
+    if size_bytes == 0 {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "a memory device needs a size; give at least one block of 512 bytes",
+        ));
+    }
+    let system = rustix::system::sysinfo();
+    let total_bytes = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
+    if size_bytes > total_bytes {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!(
+                "a memory device of {size_bytes} bytes exceeds this machine's memory of \
+                 {total_bytes} bytes; use a smaller size or a file"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_cannot_be_had_are_refused_with_the_figures() {
+        assert_eq!(
+            MemoryDevice::new(0).unwrap_err().kind(),
+            ErrorKind::InvalidInput
+        );
+        let error = MemoryDevice::new(u64::MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        assert!(
+            error.to_string().contains("18446744073709551615"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_stripe_is_aligned_and_zero() {
+        let stripe = Stripe::zeroed(8192);
+        let bytes = stripe.bytes(0, 8192);
+        assert_eq!(bytes.as_ptr() as usize % STRIPE_ALIGN_BYTES, 0);
+        assert!(bytes.iter().all(|&byte| byte == 0));
+    }
+}
