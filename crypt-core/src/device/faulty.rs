@@ -256,7 +256,7 @@ impl FaultyQueue {
             .saturating_add(op.len_bytes)
             .div_ceil(SECTOR_BYTES);
         let mut bad = self.plan.bad_sectors.iter();
-        op.op != Op::Flush && bad.any(|range| range.start < end && first < range.end)
+        op.op != Op::Flush && bad.any(|range| range.start.max(first) < range.end.min(end))
     }
 
     /// Ends an operation here.
