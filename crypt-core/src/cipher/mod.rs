@@ -3,10 +3,26 @@
 //! A [`SectorCipher`] is keyed, immutable and shared between threads without a lock. There is one
 //! virtual call per request, never per sector or block. The backend (instruction set) is chosen at
 //! construction; holding the value is the proof that the CPU has it.
+//!
+//! [`Backend::ALL`] is the registry of implementations: test suites and benchmarks iterate over it.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod null;
+mod throttled;
+pub mod xts;
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::error::Result;
+use crate::key::Key;
+use crate::spec::{Algorithm, CipherSpec};
 use crate::units::{SectorIndex, SectorSize};
+
+pub use backend::{BACKEND_VARIABLE, Backend};
+pub use throttled::Throttled;
 
 /// A keyed cipher over whole crypto sectors, in dm-crypt's on-disk format.
 ///
@@ -35,4 +51,32 @@ pub trait SectorCipher: Send + Sync + fmt::Debug {
 
     /// Name of the backend that runs, for results: `portable`, `batched`, `vaes512`, ...
     fn backend(&self) -> &'static str;
+}
+
+/// The factory behind [`CipherSpec::build`], which has checked the key's length and the IV offset.
+pub(crate) fn build(
+    spec: &CipherSpec,
+    key: &Key,
+    backend: Option<Backend>,
+) -> Result<Arc<dyn SectorCipher>> {
+    match spec.algorithm() {
+        Algorithm::AesXts => xts::build_sectors(spec, key, Backend::choose(backend)?),
+        Algorithm::Null => Ok(Arc::new(null::Null::new(spec.sector_size()))),
+    }
+}
+
+/// Holds callers to the contract of [`SectorCipher`].
+///
+/// # Panics
+/// Where the contract is broken.
+fn check_run(first: SectorIndex, src_len: usize, dst_len: usize, sector_size: SectorSize) {
+    assert_eq!(src_len, dst_len, "source and destination differ in length");
+    assert!(
+        src_len.is_multiple_of(sector_size.bytes()),
+        "{src_len} bytes are not a whole number of {sector_size}-byte crypto sectors"
+    );
+    assert!(
+        first.get().is_multiple_of(1 << sector_size.shift()),
+        "sector {first} is not the start of a {sector_size}-byte crypto sector"
+    );
 }

@@ -1,0 +1,207 @@
+//! AES-XTS (IEEE 1619, NIST SP 800-38E): over the crypto sectors of a volume, and over single data
+//! units of any length for callers with their own numbering.
+//!
+//! An [`XtsEngine`] knows data units and raw IVs only; [`sectors`] numbers sectors for it. Ciphertext
+//! stealing covers data units that are not a multiple of 16 bytes.
+
+#![forbid(unsafe_code)]
+
+mod portable;
+mod sectors;
+
+use std::fmt;
+use std::sync::Arc;
+
+use aes::cipher::inout::InOutBuf;
+use aes::{Aes128, Aes256};
+
+use super::{Backend, SectorCipher};
+use crate::error::{Error, ErrorKind, Result};
+use crate::iv::Iv;
+use crate::key::Key;
+use crate::spec::CipherSpec;
+
+use portable::Portable;
+use sectors::XtsSectors;
+
+/// Shortest data unit, one block.
+pub const MIN_UNIT_BYTES: usize = 16;
+
+/// Longest data unit: 2^20 blocks (SP 800-38E).
+pub const MAX_UNIT_BYTES: usize = 16 << 20;
+
+/// A keyed implementation of XTS over runs of equally long data units.
+///
+/// `data` holds one unit of `unit_len` bytes per IV; `unit_len` lies between [`MIN_UNIT_BYTES`] and
+/// [`MAX_UNIT_BYTES`]. Callers see to it.
+trait XtsEngine: Send + Sync {
+    /// Which backend this is.
+    const BACKEND: Backend;
+
+    /// Encrypts every unit.
+    fn encrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
+
+    /// Decrypts every unit.
+    fn decrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
+}
+
+/// Builds the sector cipher of `spec` on `backend`. The key's length has been checked.
+pub(super) fn build_sectors(
+    spec: &CipherSpec,
+    key: &Key,
+    backend: Backend,
+) -> Result<Arc<dyn SectorCipher>> {
+    struct Sectors<'a>(&'a CipherSpec);
+    impl EngineVisitor for Sectors<'_> {
+        type Output = Arc<dyn SectorCipher>;
+        fn visit(self, engine: impl XtsEngine + 'static) -> Self::Output {
+            Arc::new(XtsSectors::new(engine, self.0))
+        }
+    }
+    with_engine(key, backend, Sectors(spec))
+}
+
+/// AES-XTS over single data units, each with an IV of the caller's own.
+///
+/// Volumes don't need it: they use [`CipherSpec::build`]. Equal key halves are accepted.
+pub struct Xts {
+    units: Box<dyn Units>,
+}
+
+impl Xts {
+    /// Keys AES-128 (a key of 32 bytes) or AES-256 (64 bytes); the data key comes first. The backend
+    /// is chosen as in [`CipherSpec::build`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Key`] for any other key length, and as [`Backend::choose`].
+    pub fn new(key: &Key, backend: Option<Backend>) -> Result<Self> {
+        struct AnyLength;
+        impl EngineVisitor for AnyLength {
+            type Output = Box<dyn Units>;
+            fn visit(self, engine: impl XtsEngine + 'static) -> Self::Output {
+                Box::new(engine)
+            }
+        }
+        let units = with_engine(key, Backend::choose(backend)?, AnyLength)?;
+        Ok(Self { units })
+    }
+
+    /// Encrypts the data unit `src` into `dst`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfRange`] for a unit shorter than 16 bytes or longer than 16 MiB;
+    /// [`ErrorKind::InvalidInput`] where the lengths differ.
+    pub fn encrypt_unit(&self, iv: &Iv, src: &[u8], dst: &mut [u8]) -> Result<()> {
+        let data = two_buffers(src, dst)?;
+        self.units.encrypt(iv, check_unit(data)?);
+        Ok(())
+    }
+
+    /// Encrypts the data unit `buf` where it is.
+    ///
+    /// # Errors
+    /// As [`Xts::encrypt_unit`].
+    pub fn encrypt_unit_in_place(&self, iv: &Iv, buf: &mut [u8]) -> Result<()> {
+        self.units.encrypt(iv, check_unit(buf.into())?);
+        Ok(())
+    }
+
+    /// Decrypts the data unit `src` into `dst`.
+    ///
+    /// # Errors
+    /// As [`Xts::encrypt_unit`].
+    pub fn decrypt_unit(&self, iv: &Iv, src: &[u8], dst: &mut [u8]) -> Result<()> {
+        let data = two_buffers(src, dst)?;
+        self.units.decrypt(iv, check_unit(data)?);
+        Ok(())
+    }
+
+    /// Decrypts the data unit `buf` where it is.
+    ///
+    /// # Errors
+    /// As [`Xts::encrypt_unit`].
+    pub fn decrypt_unit_in_place(&self, iv: &Iv, buf: &mut [u8]) -> Result<()> {
+        self.units.decrypt(iv, check_unit(buf.into())?);
+        Ok(())
+    }
+
+    /// The backend that runs.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.units.backend()
+    }
+}
+
+impl fmt::Debug for Xts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Xts")
+            .field("backend", &self.backend())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The object-safe view of an engine that [`Xts`] holds: one unit at a time.
+trait Units: Send + Sync {
+    fn encrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>);
+    fn decrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>);
+    fn backend(&self) -> Backend;
+}
+
+impl<E: XtsEngine> Units for E {
+    fn encrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>) {
+        self.encrypt_units(std::slice::from_ref(iv), data.len(), data);
+    }
+
+    fn decrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>) {
+        self.decrypt_units(std::slice::from_ref(iv), data.len(), data);
+    }
+
+    fn backend(&self) -> Backend {
+        E::BACKEND
+    }
+}
+
+/// What to do with an engine once its type is known.
+trait EngineVisitor {
+    type Output;
+    fn visit(self, engine: impl XtsEngine + 'static) -> Self::Output;
+}
+
+/// Keys the engine that `backend` and the key's length ask for.
+fn with_engine<V: EngineVisitor>(key: &Key, backend: Backend, visitor: V) -> Result<V::Output> {
+    let (data_key, tweak_key) = key.expose().split_at(key.len_bytes() / 2);
+    match (backend, key.len_bytes()) {
+        (Backend::Portable, 32) => Ok(visitor.visit(Portable::<Aes128>::new(data_key, tweak_key)?)),
+        (Backend::Portable, 64) => Ok(visitor.visit(Portable::<Aes256>::new(data_key, tweak_key)?)),
+        (_, len) => Err(Error::new(
+            ErrorKind::Key,
+            format!(
+                "AES-XTS takes a key of 256 or 512 bits: this one has {} bits",
+                8 * len
+            ),
+        )),
+    }
+}
+
+fn two_buffers<'a>(src: &'a [u8], dst: &'a mut [u8]) -> Result<InOutBuf<'a, 'a, u8>> {
+    let (src_len, dst_len) = (src.len(), dst.len());
+    InOutBuf::new(src, dst).map_err(|_| {
+        Error::new(
+            ErrorKind::InvalidInput,
+            format!("source of {src_len} bytes and destination of {dst_len} bytes differ"),
+        )
+    })
+}
+
+fn check_unit<'a>(data: InOutBuf<'a, 'a, u8>) -> Result<InOutBuf<'a, 'a, u8>> {
+    if (MIN_UNIT_BYTES..=MAX_UNIT_BYTES).contains(&data.len()) {
+        return Ok(data);
+    }
+    Err(Error::new(
+        ErrorKind::OutOfRange,
+        format!(
+            "an XTS data unit has {MIN_UNIT_BYTES} to {MAX_UNIT_BYTES} bytes: this one has {}",
+            data.len()
+        ),
+    ))
+}
