@@ -8,9 +8,18 @@ pub mod error;
 pub mod exec;
 pub mod iv;
 pub mod key;
+pub mod pipeline;
 pub mod policy;
+pub mod queue;
 pub mod request;
 mod secret;
 pub mod spec;
 mod sys;
 pub mod units;
+pub mod volume;
+pub mod volume_io;
+
+pub use error::{Errno, Error, ErrorKind, Result};
+pub use queue::{Completion, Queue, Ticket};
+pub use volume::{QueueOptions, Volume, VolumeBuilder};
+pub use volume_io::VolumeIo;

@@ -10,3 +10,6 @@ pub use lane::Lane;
 pub use pool::{PoolLoad, WorkerConfig, WorkerPool};
 pub use span::{Source, Span, run_span};
 pub use work::{Done, DoneKind, Route, Work};
+
+mod interim;
+pub use interim::{WriteThread, calibrate};

@@ -142,3 +142,6 @@ pub struct OffloadRules {
     /// The queue's thread runs parts of handed-off work itself rather than sleep.
     pub assist: bool,
 }
+
+mod interim;
+pub use interim::{CostTracker, PolicySpec};

@@ -1,0 +1,516 @@
+#![forbid(unsafe_code)]
+//! The real driver of the pipeline: one submitter thread's queue on a volume.
+//!
+//! A queue owns its slots' memory, its device queue and its lane to the workers. Nothing happens
+//! behind the caller's back: work is done inside [`Queue::poll`] and [`Queue::wait`], on the thread
+//! that calls them, and on the volume's workers if it has any. After [`crate::Volume::queue`] the
+//! data path does not allocate.
+//!
+//! A [`Ticket`] is the right to one slot: claim it, fill [`Queue::data_mut`], submit it, and get it
+//! back in the [`Completion`], to read [`Queue::data`] and then submit it again or release it.
+//!
+//! Dropping a queue cancels what was not yet handed over, and waits for workers and device.
+
+use std::num::NonZeroU8;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::buffer::{Area, SlotBuffer};
+use crate::cipher::SectorCipher;
+use crate::clock::Clock;
+use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueFacts};
+use crate::error::{Errno, Error, Result};
+use crate::exec::{Done, DoneKind, Lane, PoolLoad, Route, Span, Work, run_span};
+use crate::pipeline::{Action, ActionBuffer, Counters, Event, Pipeline, Timing, Token, Transfer};
+use crate::policy::{Costs, OffloadRules, Policy};
+use crate::request::Request;
+
+/// Most rounds of one [`Queue::poll`], so that a long request on a device that completes at once
+/// can't keep the caller.
+const MAX_ROUNDS: u32 = 64;
+
+/// The right to one slot of the queue that gave it. Dropping it leaves the slot unused until the
+/// queue is dropped.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a dropped ticket takes its slot out of use"]
+pub struct Ticket(Token);
+
+impl Ticket {
+    /// Index of the slot, below the queue's depth: a key for the caller's own table.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.0.index()
+    }
+}
+
+/// The end of one request.
+#[derive(Debug)]
+pub struct Completion {
+    /// The slot, given back; a read's data is in it.
+    pub ticket: Ticket,
+    /// The request as submitted.
+    pub request: Request,
+    /// Bytes done (the whole length), or why it failed.
+    pub result: Result<u64, Errno>,
+    /// Where its time went.
+    pub timing: Timing,
+}
+
+/// One submitter thread's access to a volume. See the module documentation.
+pub struct Queue {
+    pipeline: Pipeline,
+    actions: ActionBuffer,
+    events: Vec<Event>,
+    cipher: Option<Arc<dyn SectorCipher>>,
+    rules: OffloadRules,
+    clock: Clock,
+    polled: bool,
+    // The lane and the device wait for what they hold when they are dropped, so they go before the
+    // memory in `buffers`.
+    lane: Option<Lane>,
+    device: Box<dyn DeviceQueue>,
+    buffers: Box<[Option<SlotBuffer>]>,
+    reaped: Vec<DeviceCompletion>,
+    collected: Vec<Done>,
+    wake: OwnedFd,
+}
+
+/// What a volume puts together for a new queue.
+pub(crate) struct Parts {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) cipher: Option<Arc<dyn SectorCipher>>,
+    pub(crate) lane: Option<Lane>,
+    pub(crate) device: Box<dyn DeviceQueue>,
+    pub(crate) buffers: Vec<SlotBuffer>,
+    pub(crate) polled: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(parts: Parts) -> Result<Self> {
+        let depth = parts.pipeline.config().depth;
+        let room = depth as usize;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| Error::io("create an eventfd for the queue", errno))?;
+        Ok(Self {
+            rules: parts.pipeline.policy().offload_rules(),
+            pipeline: parts.pipeline,
+            actions: ActionBuffer::for_depth(depth),
+            events: Vec::with_capacity(2 * room),
+            cipher: parts.cipher,
+            clock: Clock::monotonic(),
+            polled: parts.polled,
+            lane: parts.lane,
+            device: parts.device,
+            buffers: parts.buffers.into_iter().map(Some).collect(),
+            reaped: Vec::with_capacity(room),
+            collected: Vec::with_capacity(room),
+            wake,
+        })
+    }
+
+    /// Takes a free slot; `None` when all are in use.
+    pub fn claim(&mut self) -> Option<Ticket> {
+        self.pipeline.claim().map(Ticket)
+    }
+
+    /// Gives a slot back without submitting it.
+    // By value: a released ticket must not be used again.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "consumes the right to the slot"
+    )]
+    pub fn release(&mut self, ticket: Ticket) {
+        self.pipeline.release(ticket.0);
+    }
+
+    /// The slot's data area, to fill before a write.
+    #[must_use]
+    pub fn data_mut(&mut self, ticket: &Ticket) -> &mut [u8] {
+        match self.buffers.get_mut(ticket.index()) {
+            Some(Some(buffer)) => buffer.area_mut(Area::Data),
+            _ => &mut [],
+        }
+    }
+
+    /// The slot's data area, to read after a completed read.
+    #[must_use]
+    pub fn data(&self, ticket: &Ticket) -> &[u8] {
+        match self.buffers.get(ticket.index()) {
+            Some(Some(buffer)) => buffer.area(Area::Data),
+            _ => &[],
+        }
+    }
+
+    /// Submits a request; it starts with the next [`Queue::poll`] or [`Queue::wait`], together with
+    /// others submitted since. A write leaves the plaintext in the data area unchanged.
+    ///
+    /// Every failure comes back as a completion.
+    #[inline]
+    pub fn submit(&mut self, ticket: Ticket, request: Request) {
+        self.submit_event(ticket, request, false);
+    }
+
+    /// As [`Queue::submit`], but a write may overwrite its plaintext with the ciphertext, which
+    /// saves touching a second area.
+    #[inline]
+    pub fn submit_in_place(&mut self, ticket: Ticket, request: Request) {
+        self.submit_event(ticket, request, true);
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "consumes the right to the slot"
+    )]
+    #[inline]
+    fn submit_event(&mut self, ticket: Ticket, request: Request, in_place: bool) {
+        let submitted_ns = self.clock.now_ns();
+        self.events.push(Event::Submit {
+            token: ticket.0,
+            request,
+            submitted_ns,
+            in_place,
+        });
+    }
+
+    /// Starts what was submitted and appends what has completed to `done`, without waiting.
+    ///
+    /// `done` grows only where its capacity is below the queue's depth. Returns how many were added.
+    pub fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        let before = done.len();
+        for _ in 0..MAX_ROUNDS {
+            if !self.round(done) || done.len() > before {
+                break;
+            }
+        }
+        done.len() - before
+    }
+
+    /// As [`Queue::poll`], but waits for at least one completion, unless nothing is in flight or
+    /// `timeout` passes first.
+    ///
+    /// # Errors
+    /// Where the system's wait call fails; the requests stay in flight.
+    pub fn wait(&mut self, done: &mut Vec<Completion>, timeout: Option<Duration>) -> Result<usize> {
+        let limit_ns = timeout.map(|timeout| timeout.as_nanos() as u64);
+        let start_ns = limit_ns.map(|_| self.clock.now_ns());
+        loop {
+            let completed = self.poll(done);
+            if completed > 0 || self.idle() {
+                return Ok(completed);
+            }
+            let left = match (limit_ns, start_ns) {
+                (Some(limit_ns), Some(start_ns)) => {
+                    let passed_ns = self.clock.now_ns().saturating_sub(start_ns);
+                    if passed_ns >= limit_ns {
+                        return Ok(0);
+                    }
+                    Some(Duration::from_nanos(limit_ns - passed_ns))
+                }
+                _ => None,
+            };
+            self.idle_turn(left)?;
+        }
+    }
+
+    /// Waits until nothing is in flight, appending every completion to `done`.
+    ///
+    /// # Errors
+    /// As [`Queue::wait`].
+    pub fn drain(&mut self, done: &mut Vec<Completion>) -> Result<()> {
+        while !self.idle() {
+            self.wait(done, None)?;
+        }
+        Ok(())
+    }
+
+    /// Requests submitted and not yet completed.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        let submitted = self
+            .events
+            .iter()
+            .filter(|e| matches!(e, Event::Submit { .. }))
+            .count();
+        self.pipeline.in_flight() + submitted as u32
+    }
+
+    /// How the device queue really works.
+    #[must_use]
+    pub fn facts(&self) -> QueueFacts {
+        self.device.facts()
+    }
+
+    /// How often which placement was used, retries, and the like.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.pipeline.counters()
+    }
+
+    /// Costs as measured so far.
+    #[must_use]
+    pub fn costs(&self) -> Costs {
+        self.pipeline.costs()
+    }
+
+    /// The policy that places this queue's cipher work.
+    #[must_use]
+    pub fn policy(&self) -> &dyn Policy {
+        self.pipeline.policy()
+    }
+
+    /// Slots: most requests in flight.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.pipeline.config().depth
+    }
+
+    /// Most bytes of one read or write.
+    #[must_use]
+    pub fn max_request_bytes(&self) -> usize {
+        self.pipeline.config().slot_bytes as usize
+    }
+
+    fn idle(&self) -> bool {
+        self.pipeline.in_flight() == 0 && self.events.is_empty()
+    }
+
+    /// One turn of the state machine; false where there was nothing to do.
+    fn round(&mut self, done: &mut Vec<Completion>) -> bool {
+        self.gather();
+        if self.events.is_empty() {
+            return false;
+        }
+        let now_ns = self.clock.now_ns();
+        let load = self
+            .lane
+            .as_ref()
+            .map_or_else(PoolLoad::default, Lane::load);
+        self.pipeline
+            .step(now_ns, &self.events, &load, &mut self.actions);
+        self.events.clear();
+        self.execute(now_ns, done);
+        true
+    }
+
+    /// Turns what device and workers finished into events.
+    fn gather(&mut self) {
+        self.device.reap(&mut self.reaped);
+        for completion in self.reaped.drain(..) {
+            let token = Token::from_bits(completion.token);
+            put_back(&mut self.buffers, token, completion.buffer);
+            self.events.push(Event::DeviceDone {
+                token,
+                result: completion.result,
+            });
+        }
+        let Some(lane) = &mut self.lane else { return };
+        if self.pipeline.outstanding().1 == 0 {
+            return;
+        }
+        lane.collect(&mut self.collected);
+        for done in self.collected.drain(..) {
+            let token = Token::from_bits(done.token);
+            put_back(&mut self.buffers, token, done.buffer);
+            let (cipher_ns, wait_ns) = (done.cipher_ns, done.wait_ns);
+            self.events.push(match done.result {
+                DoneKind::Crypt(result) => Event::CryptDone {
+                    token,
+                    result,
+                    cipher_ns,
+                    wait_ns,
+                },
+                DoneKind::Device(result) => Event::DeviceDone { token, result },
+            });
+        }
+    }
+
+    fn execute(&mut self, mut now_ns: u64, done: &mut Vec<Completion>) {
+        let mut handed_over = false;
+        // Set where an inline run failed: what follows it for the same slot must not happen.
+        let mut failed: Option<(Token, Errno)> = None;
+        for index in 0..self.actions.actions().len() {
+            match self.actions.actions()[index] {
+                Action::Crypt { token, span } => {
+                    let result;
+                    (now_ns, result) = self.run_inline(token, &span);
+                    failed = result.err().map(|errno| (token, errno));
+                }
+                Action::Offload {
+                    token,
+                    span,
+                    parts,
+                    write_thread,
+                } => {
+                    let route = match write_thread {
+                        Some(transfer) => Route::WriteThread {
+                            offset_bytes: transfer.offset_bytes,
+                            flags: transfer.flags,
+                        },
+                        None => Route::Return,
+                    };
+                    self.hand_off(token, span, parts, route);
+                    handed_over = true;
+                }
+                Action::Device { token, transfer } => match failure(failed, token) {
+                    Some(errno) => {
+                        self.events.push(Event::DeviceDone {
+                            token,
+                            result: Err(errno),
+                        });
+                    }
+                    None => {
+                        self.push(token, &transfer);
+                        handed_over = true;
+                    }
+                },
+                Action::Complete { token, result } => {
+                    let result = failure(failed, token).map_or(result, Err);
+                    let (request, timing) = self.pipeline.finish(token, now_ns);
+                    done.push(Completion {
+                        ticket: Ticket(token),
+                        request,
+                        result,
+                        timing,
+                    });
+                }
+            }
+        }
+        if handed_over {
+            self.device.submit();
+            let now_ns = self.clock.now_ns();
+            self.pipeline.record_issued(&self.actions, now_ns);
+        }
+    }
+
+    /// Runs the cipher here; returns the time it ended, and how.
+    fn run_inline(&mut self, token: Token, span: &Span) -> (u64, Result<(), Errno>) {
+        let start_ns = self.clock.now_ns();
+        let result = self.run(token, span);
+        let end_ns = self.clock.now_ns();
+        self.pipeline
+            .record_inline(token, end_ns, end_ns.saturating_sub(start_ns));
+        (end_ns, result)
+    }
+
+    fn hand_off(&mut self, token: Token, span: Span, parts: NonZeroU8, route: Route) {
+        let Some(buffer) = self.take_buffer(token) else {
+            return;
+        };
+        let same_cpu = self.rules.same_cpu;
+        let work = Work {
+            token: token.to_bits(),
+            direction: span.direction,
+            first: span.first,
+            len_bytes: span.len_bytes,
+            source: span.source,
+            target: span.target,
+            buffer,
+            parts,
+            same_cpu,
+            route,
+        };
+        let refused = match &mut self.lane {
+            Some(lane) => lane.hand_off(work).err(),
+            None => Some(work),
+        };
+        let Some(Work { buffer, .. }) = refused else {
+            return;
+        };
+        put_back(&mut self.buffers, token, Some(buffer));
+        self.run_refused(token, &span);
+    }
+
+    /// Full workers never block the queue: the work runs here, and its end is an ordinary event.
+    fn run_refused(&mut self, token: Token, span: &Span) {
+        self.pipeline.record_refused(token);
+        let start_ns = self.clock.now_ns();
+        let result = self.run(token, span);
+        let cipher_ns = self.clock.now_ns().saturating_sub(start_ns);
+        self.events.push(Event::CryptDone {
+            token,
+            result,
+            cipher_ns,
+            wait_ns: 0,
+        });
+    }
+
+    fn push(&mut self, token: Token, transfer: &Transfer) {
+        let op = DeviceOp {
+            token: token.to_bits(),
+            op: transfer.op,
+            flags: transfer.flags,
+            offset_bytes: transfer.offset_bytes,
+            len_bytes: transfer.len_bytes,
+            buffer: self.take_buffer(token),
+            area: transfer.area,
+            area_offset_bytes: transfer.area_offset_bytes,
+        };
+        if let Err(op) = self.device.push(op) {
+            // A slot has one operation at a time, so a queue of our depth has room; if it has not,
+            // the pipeline's bounded retry deals with it.
+            put_back(&mut self.buffers, token, op.buffer);
+            self.events.push(Event::DeviceDone {
+                token,
+                result: Err(Errno::EAGAIN),
+            });
+        }
+    }
+
+    /// Waits for device or workers, or helps the workers while they are behind.
+    fn idle_turn(&mut self, timeout: Option<Duration>) -> Result<()> {
+        if self.polled {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let at_workers = self.pipeline.outstanding().1;
+        let waited = match &mut self.lane {
+            Some(lane) if at_workers > 0 => {
+                if self.rules.assist && lane.assist() || !lane.prepare_sleep() {
+                    return Ok(());
+                }
+                let waited = self.device.wait(lane.wake_fd(), timeout);
+                lane.end_sleep();
+                waited
+            }
+            _ => self.device.wait(self.wake.as_fd(), timeout),
+        };
+        waited.map_err(|errno| Error::io("wait for the device", errno))
+    }
+
+    fn run(&mut self, token: Token, span: &Span) -> Result<(), Errno> {
+        let buffer = self.buffers.get_mut(token.index()).and_then(Option::as_mut);
+        match (&self.cipher, buffer) {
+            (Some(cipher), Some(buffer)) => run_span(cipher.as_ref(), span, buffer),
+            _ => Err(Errno::EIO),
+        }
+    }
+
+    fn take_buffer(&mut self, token: Token) -> Option<SlotBuffer> {
+        self.buffers.get_mut(token.index()).and_then(Option::take)
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue")
+            .field("in_flight", &self.in_flight())
+            .field("policy", &self.pipeline.policy().name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The error of the inline run that came just before, where it was this slot's.
+fn failure(failed: Option<(Token, Errno)>, token: Token) -> Option<Errno> {
+    failed
+        .filter(|&(of, _)| of == token)
+        .map(|(_, errno)| errno)
+}
+
+fn put_back(buffers: &mut [Option<SlotBuffer>], token: Token, buffer: Option<SlotBuffer>) {
+    if let (Some(place), Some(buffer)) = (buffers.get_mut(token.index()), buffer) {
+        *place = Some(buffer);
+    }
+}
