@@ -27,7 +27,7 @@ pub enum Backend {
 
 impl Backend {
     /// Every backend of this build, fastest first, whether or not this CPU has it.
-    pub const ALL: [Self; 1] = [Self::Portable];
+    pub const ALL: [Self; 2] = [Self::Batched, Self::Portable];
 
     /// Name, as in results, options and the environment variable.
     #[must_use]

@@ -6,8 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod batched;
+mod gf128;
 mod portable;
 mod sectors;
+mod stealing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +24,7 @@ use crate::iv::Iv;
 use crate::key::Key;
 use crate::spec::CipherSpec;
 
+use batched::Batched;
 use portable::Portable;
 use sectors::XtsSectors;
 
@@ -173,6 +177,8 @@ fn with_engine<V: EngineVisitor>(key: &Key, backend: Backend, visitor: V) -> Res
     match (backend, key.len_bytes()) {
         (Backend::Portable, 32) => Ok(visitor.visit(Portable::<Aes128>::new(data_key, tweak_key)?)),
         (Backend::Portable, 64) => Ok(visitor.visit(Portable::<Aes256>::new(data_key, tweak_key)?)),
+        (Backend::Batched, 32) => Ok(visitor.visit(Batched::<Aes128>::new(data_key, tweak_key)?)),
+        (Backend::Batched, 64) => Ok(visitor.visit(Batched::<Aes256>::new(data_key, tweak_key)?)),
         (_, len) => Err(Error::new(
             ErrorKind::Key,
             format!(
