@@ -7,8 +7,11 @@
 
 pub mod cli;
 pub mod cmd;
+pub mod definition;
 pub mod doubt;
+pub mod generate;
 pub mod manifest;
+pub mod record;
 pub mod result;
 pub mod summary;
 #[cfg(test)]

@@ -96,11 +96,11 @@ pub struct CellParams {
     pub block_size_bytes: u64,
     /// Requests in flight per job.
     pub depth: u32,
-    /// Jobs: threads with a queue of their own.
+    /// Jobs (threads with a queue of their own) per volume.
     pub jobs: u32,
     /// CPUs that jobs are pinned to, round-robin; empty for no pinning.
     pub issuer_cpus: Vec<u32>,
-    /// Volumes that share one worker pool; jobs are spread over them.
+    /// Volumes that share one worker pool.
     pub devices: u32,
     /// Threads of the worker pool.
     pub workers: u32,
@@ -154,6 +154,18 @@ pub enum Rw {
     RandRw,
 }
 
+impl Placements {
+    /// The sum of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            inline: self.inline + other.inline,
+            offload: self.offload + other.offload,
+            split: self.split + other.split,
+        }
+    }
+}
+
 impl Rw {
     /// Every pattern.
     pub const ALL: [Self; 6] = [
@@ -201,8 +213,12 @@ impl Rw {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Achieved {
-    /// Requests in flight per job, averaged over time.
+    /// Requests in flight per job whenever it looked for completions, averaged over time. A device
+    /// mechanism that holds one request at a time counts as 1.
     pub depth_mean: f64,
+    /// Requests at the device per job, averaged over time: what is left of the depth after the
+    /// cipher and its queues.
+    pub device_depth_mean: f64,
     /// Share of reads among completed requests; null where nothing completed.
     pub rwmixread_percent: Option<f64>,
     /// Bytes per completed request, averaged; null where nothing completed.
@@ -316,12 +332,14 @@ pub struct Distribution {
     pub hdr_v2_deflate_base64: String,
 }
 
-/// Processor time.
+/// Processor time of all threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct CpuTime {
-    /// In user mode.
+    /// In total, from the process's own clock.
+    pub total_s: f64,
+    /// In user mode, counted by the kernel in ticks of 10 ms.
     pub user_s: f64,
-    /// In the kernel.
+    /// In the kernel, in the same ticks.
     pub system_s: f64,
 }

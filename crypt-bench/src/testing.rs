@@ -75,6 +75,7 @@ pub(crate) fn record(cell: CellParams, repeat: u32, bw_bytes_per_s: f64) -> Resu
         write: stats(1.0 - read_share),
         slice_ns: 20_000_000,
         cpu: CpuTime {
+            total_s: 0.2,
             user_s: 0.15,
             system_s: 0.05,
         },
@@ -148,6 +149,7 @@ fn direction_stats(cell: &CellParams, iops: f64, lat_ns: u64) -> DirectionStats 
 fn achieved(cell: &CellParams) -> Achieved {
     Achieved {
         depth_mean: f64::from(cell.depth),
+        device_depth_mean: f64::from(cell.depth) * 0.5,
         rwmixread_percent: Some(f64::from(cell.rwmixread_percent)),
         block_size_bytes_mean: Some(cell.block_size_bytes as f64),
         runtime_ns: cell.runtime_ms * 1_000_000,

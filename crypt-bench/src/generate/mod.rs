@@ -1,0 +1,222 @@
+//! Which requests a job makes: a pure, seeded stream of (direction, position).
+//!
+//! The same seed gives the same stream on every machine. Positions are multiples of the block size
+//! inside the range; each pass over the range touches each block exactly once, in sequence or in
+//! random order (fio's default, without its map: the order is computed, not remembered).
+
+#![forbid(unsafe_code)]
+
+mod order;
+mod random;
+
+pub use order::Order;
+pub use random::Random;
+
+use crate::result::Rw;
+
+/// What to generate. All sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Direction and order.
+    pub rw: Rw,
+    /// Share of reads of the mixed patterns.
+    pub rwmixread_percent: u8,
+    /// Length of every request, at least 1.
+    pub block_size_bytes: u64,
+    /// Length of the range, at least one block; a partial block at its end is never touched.
+    pub size_bytes: u64,
+}
+
+/// One request to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Whether it writes.
+    pub write: bool,
+    /// Where it starts, in bytes from the start of the range.
+    pub offset_bytes: u64,
+}
+
+/// The stream of one job. Endless; never allocates.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    order: Order,
+    mix: Mix,
+    block_size_bytes: u64,
+}
+
+impl Generator {
+    /// The stream of job number `job` of `jobs`. Sequential jobs start evenly spread over the range,
+    /// random ones have an order of their own.
+    #[must_use]
+    pub fn new(workload: &Workload, seed: u64, job: u32, jobs: u32) -> Self {
+        let mut random = Random::new(seed ^ u64::from(job).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let blocks = (workload.size_bytes / workload.block_size_bytes.max(1)).max(1);
+        let order = if workload.rw.is_random() {
+            Order::random(blocks, random.next())
+        } else {
+            let start = u128::from(blocks) * u128::from(job) / u128::from(jobs.max(1));
+            Order::sequential(blocks, start as u64)
+        };
+        Self {
+            order,
+            mix: Mix::new(workload, random),
+            block_size_bytes: workload.block_size_bytes,
+        }
+    }
+
+    /// The next request.
+    #[inline]
+    pub fn next_io(&mut self) -> Io {
+        Io {
+            write: self.mix.next_is_write(),
+            offset_bytes: self.order.next_block() * self.block_size_bytes,
+        }
+    }
+}
+
+/// Requests after which the mix is exact.
+const MIX_PERIOD: u32 = 100;
+
+/// Which requests write: in random order, but exactly the share asked for in each hundred (selection
+/// sampling, Knuth's algorithm S), so that a short run has its mix too.
+#[derive(Clone, Debug)]
+enum Mix {
+    Reads,
+    Writes,
+    Mixed {
+        reads_per_period: u32,
+        reads_left: u32,
+        left: u32,
+        random: Random,
+    },
+}
+
+impl Mix {
+    fn new(workload: &Workload, random: Random) -> Self {
+        if !workload.rw.writes() {
+            return Self::Reads;
+        }
+        if !workload.rw.reads() {
+            return Self::Writes;
+        }
+        Self::Mixed {
+            reads_per_period: u32::from(workload.rwmixread_percent.min(100)),
+            reads_left: 0,
+            left: 0,
+            random,
+        }
+    }
+
+    #[inline]
+    fn next_is_write(&mut self) -> bool {
+        match self {
+            Self::Reads => false,
+            Self::Writes => true,
+            Self::Mixed {
+                reads_per_period,
+                reads_left,
+                left,
+                random,
+            } => {
+                if *left == 0 {
+                    (*left, *reads_left) = (MIX_PERIOD, *reads_per_period);
+                }
+                let read = random.below(*left) < *reads_left;
+                *left -= 1;
+                *reads_left -= u32::from(read);
+                !read
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn workload(rw: Rw, percent: u8, block_size_bytes: u64, size_bytes: u64) -> Workload {
+        Workload {
+            rw,
+            rwmixread_percent: percent,
+            block_size_bytes,
+            size_bytes,
+        }
+    }
+
+    fn any_rw() -> impl Strategy<Value = Rw> {
+        proptest::sample::select(Rw::ALL.to_vec())
+    }
+
+    proptest! {
+        #[test]
+        fn each_pass_touches_each_block_exactly_once(
+            rw in any_rw(), blocks in 1_u64..700, tail in 0_u64..4096, seed: u64,
+            job in 0_u32..4,
+        ) {
+            let workload = workload(rw, 50, 4096, blocks * 4096 + tail);
+            let mut generator = Generator::new(&workload, seed, job, 4);
+            for _pass in 0..3 {
+                let offsets: HashSet<u64> =
+                    (0..blocks).map(|_| generator.next_io().offset_bytes).collect();
+                let expected: HashSet<u64> = (0..blocks).map(|block| block * 4096).collect();
+                prop_assert_eq!(offsets, expected);
+            }
+        }
+
+        #[test]
+        fn every_hundred_requests_have_the_mix(percent in 0_u8..=100, seed: u64) {
+            let workload = workload(Rw::RandRw, percent, 512, 1 << 20);
+            let mut generator = Generator::new(&workload, seed, 0, 1);
+            for _period in 0..3 {
+                let reads = (0..100).filter(|_| !generator.next_io().write).count();
+                prop_assert_eq!(reads, usize::from(percent));
+            }
+        }
+
+        #[test]
+        fn the_same_seed_gives_the_same_stream(rw in any_rw(), seed: u64) {
+            let workload = workload(rw, 70, 4096, 1 << 20);
+            let stream = |seed| {
+                let mut generator = Generator::new(&workload, seed, 1, 2);
+                (0..300).map(|_| generator.next_io()).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(stream(seed), stream(seed));
+            if rw.is_random() {
+                prop_assert_ne!(stream(seed), stream(seed ^ 1));
+            }
+        }
+    }
+
+    #[test]
+    fn random_order_has_few_neighbours() {
+        for blocks in [1000_u64, 4096, 5000, 1 << 16] {
+            let workload = workload(Rw::RandRead, 100, 1, blocks);
+            let mut generator = Generator::new(&workload, 42, 0, 1);
+            let order: Vec<u64> = (0..blocks)
+                .map(|_| generator.next_io().offset_bytes)
+                .collect();
+            let close = order
+                .windows(2)
+                .filter(|pair| pair[0].abs_diff(pair[1]) <= blocks / 100)
+                .count() as u64;
+            // A random order has about 2 % of its steps within 1 % of the range.
+            assert!(close < blocks * 4 / 100, "{close} of {blocks}");
+            let rising = order.windows(2).filter(|pair| pair[0] < pair[1]).count() as u64;
+            assert!(
+                rising.abs_diff(blocks / 2) < blocks / 20,
+                "{rising} of {blocks}"
+            );
+        }
+    }
+
+    #[test]
+    fn sequential_jobs_start_spread_over_the_range() {
+        let workload = workload(Rw::Read, 100, 4096, 4096 * 100);
+        let starts: Vec<u64> = (0..4)
+            .map(|job| Generator::new(&workload, 1, job, 4).next_io().offset_bytes / 4096)
+            .collect();
+        assert_eq!(starts, [0, 25, 50, 75]);
+    }
+}
