@@ -12,6 +12,7 @@ pub mod doubt;
 pub mod generate;
 pub mod manifest;
 pub mod record;
+pub mod report;
 pub mod result;
 pub mod summary;
 #[cfg(test)]

@@ -1,0 +1,22 @@
+//! From results to reports: HTML, Markdown, terminal, CSV and JSON.
+//!
+//! Pure: values in, text out. Reading and writing files is the business of `cmd`. Nothing here
+//! measures or decides; what a cell is worth stands in its record.
+
+#![forbid(unsafe_code)]
+
+pub mod axis;
+pub mod cells;
+pub mod chart;
+pub mod compare;
+pub mod escape;
+pub mod format;
+pub mod grid;
+pub mod metric;
+pub mod model;
+pub mod palette;
+pub mod scale;
+mod svg;
+
+pub use cells::Run;
+pub use model::Report;
