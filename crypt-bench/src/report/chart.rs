@@ -17,16 +17,14 @@ use super::scale::Scale;
 use super::svg::{self, FONT, Finish, HATCH_INVALID, HATCH_MISSING, INK, MUTED};
 
 /// A heat map to draw.
-#[derive(Clone, Copy, Debug)]
-pub struct HeatMap<'a> {
-    /// Unique on the page: letters, digits and `-`.
-    pub id: &'a str,
+#[derive(Clone, Debug)]
+pub struct HeatMap {
     /// First line: what is shown.
-    pub title: &'a str,
+    pub title: String,
     /// Second line: of what.
-    pub subtitle: &'a str,
+    pub subtitle: String,
     /// The numbers.
-    pub grid: &'a Grid,
+    pub grid: Grid,
     /// What the numbers measure.
     pub unit: Unit,
     /// Where they lie on the colour bar; pictures that are compared share one.
@@ -35,21 +33,21 @@ pub struct HeatMap<'a> {
     pub palette: Palette,
 }
 
-impl HeatMap<'_> {
+impl HeatMap {
     /// The picture as an SVG element to put into a page. Its colours follow the page: `color`,
-    /// and `--chart-muted` for quiet text.
+    /// and `--chart-muted` for quiet text. `id` is unique on the page: letters, digits and `-`.
     #[must_use]
-    pub fn svg(&self) -> String {
-        self.finished(false)
+    pub fn svg(&self, id: &str) -> String {
+        self.finished(id, false)
     }
 
     /// The picture as an SVG file with a background of its own, for light and dark readers.
     #[must_use]
     pub fn standalone_svg(&self) -> String {
-        self.finished(true)
+        self.finished("chart", true)
     }
 
-    fn finished(&self, standalone: bool) -> String {
+    fn finished(&self, id: &str, standalone: bool) -> String {
         let layout = Layout::new(self);
         let mut raw = String::new();
         {
@@ -64,7 +62,7 @@ impl HeatMap<'_> {
             self.description(),
         );
         let finish = Finish {
-            id: self.id,
+            id,
             title: &title,
             description: &description,
             standalone,
@@ -108,8 +106,8 @@ impl HeatMap<'_> {
     }
 
     fn draw(&self, area: &Area<'_>, layout: &Layout) -> Drawn {
-        text(area, self.title, (MARGIN, 19), Ink::Title, HPos::Left)?;
-        text(area, self.subtitle, (MARGIN, 37), Ink::Quiet, HPos::Left)?;
+        text(area, &self.title, (MARGIN, 19), Ink::Title, HPos::Left)?;
+        text(area, &self.subtitle, (MARGIN, 37), Ink::Quiet, HPos::Left)?;
         if layout.rows == 0 || layout.columns == 0 {
             return text(area, "no results", (MARGIN, 70), Ink::Quiet, HPos::Left);
         }
@@ -241,7 +239,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(map: &HeatMap<'_>) -> Self {
+    fn new(map: &HeatMap) -> Self {
         let (row_labels, column_labels) = (&map.grid.rows().labels, &map.grid.columns().labels);
         let (rows, columns) = (row_labels.len(), column_labels.len());
         let longest = row_labels.iter().map(|l| full(l).chars().count()).max();
@@ -252,8 +250,8 @@ impl Layout {
         let title_width =
             |text: &str, per_char: f64| (text.chars().count() as f64 * per_char) as i32;
         let width = (left + columns as i32 * CELL_WIDTH + BAR_WIDTH)
-            .max(title_width(map.title, 8.2) + 2 * MARGIN)
-            .max(title_width(map.subtitle, 6.6) + 2 * MARGIN);
+            .max(title_width(&map.title, 8.2) + 2 * MARGIN)
+            .max(title_width(&map.subtitle, 6.6) + 2 * MARGIN);
         let height = if rows == 0 || columns == 0 {
             90
         } else {
@@ -375,12 +373,11 @@ mod tests {
         }
     }
 
-    fn map(grid: &Grid, kind: ScaleKind) -> HeatMap<'_> {
+    fn map(grid: &Grid, kind: ScaleKind) -> HeatMap {
         HeatMap {
-            id: "t",
-            title: "Throughput",
-            subtitle: "memory · randread · inline",
-            grid,
+            title: "Throughput".to_owned(),
+            subtitle: "memory · randread · inline".to_owned(),
+            grid: grid.clone(),
             unit: Unit::BytesPerSecond,
             scale: Scale::fit(kind, grid.values()),
             palette: Palette::Sequential,
@@ -394,7 +391,7 @@ mod tests {
             axis("bs", &["4k"]),
             |row, _| Cell::new([1.5e9, 2.5e9][row]),
         );
-        let svg = map(&grid, ScaleKind::Log).svg();
+        let svg = map(&grid, ScaleKind::Log).svg("t");
         assert!(
             svg.contains("\n1.50 GB/s\n") && svg.contains("\n2.50 GB/s\n"),
             "{svg}"
@@ -409,7 +406,7 @@ mod tests {
             axis("bs", &["a", "b", "c"]),
             |_, column| [Cell::new(f64::NAN), Cell::Missing, Cell::new(0.0)][column].clone(),
         );
-        let svg = map(&grid, ScaleKind::Linear).svg();
+        let svg = map(&grid, ScaleKind::Linear).svg("t");
         assert!(svg.contains("fill=\"url(#t-x)\"") && svg.contains("invalid"));
         assert!(svg.contains("fill=\"url(#t-m)\"") && svg.contains("missing"));
         assert_eq!(
@@ -437,7 +434,7 @@ mod tests {
                 ] {
                     let grid =
                         Grid::from_fn(axis("y", rows), axis("x", columns), |_, _| cell.clone());
-                    let svg = map(&grid, kind).svg();
+                    let svg = map(&grid, kind).svg("t");
                     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
                     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
                 }
@@ -452,7 +449,7 @@ mod tests {
         });
         let mut map = map(&grid, ScaleKind::Ratio);
         map.unit = Unit::Ratio;
-        assert!(map.svg().contains("≈1.02×"));
+        assert!(map.svg("t").contains("≈1.02×"));
     }
 
     #[test]
@@ -462,7 +459,7 @@ mod tests {
             axis("\"x\"", &["&\u{1b}[31m"]),
             |_, _| Cell::new(1.0),
         );
-        let svg = map(&grid, ScaleKind::Log).svg();
+        let svg = map(&grid, ScaleKind::Log).svg("t");
         assert!(!svg.contains("<script") && !svg.contains('\u{1b}') && !svg.contains("<y>"));
     }
 
@@ -474,8 +471,8 @@ mod tests {
             |row, column| Cell::new((row + column) as f64),
         );
         let map = map(&grid, ScaleKind::Log);
-        assert_eq!(map.svg(), map.svg());
-        assert_ne!(map.svg(), map.standalone_svg());
+        assert_eq!(map.svg("t"), map.svg("t"));
+        assert_ne!(map.svg("t"), map.standalone_svg());
     }
 
     #[test]

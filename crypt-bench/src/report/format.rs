@@ -51,6 +51,14 @@ pub fn percent_change(ratio: f64) -> String {
     }
 }
 
+/// How far `ratio` lies from 1, without a sign: `25 %`, with a decimal below 10 %.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    percent_change(ratio)
+        .trim_start_matches(['+', '−', '±'])
+        .to_owned()
+}
+
 /// A size in bytes as harnesses write it: `4k`, `1m`, or plain bytes.
 #[must_use]
 pub fn size(bytes: u64) -> String {
@@ -133,6 +141,8 @@ mod tests {
         assert_eq!(percent_change(0.931), "−6.9 %");
         assert_eq!(percent_change(1.0), "±0.0 %");
         assert_eq!(percent_change(0.999_99), "±0.0 %");
+        assert_eq!(percent(0.75), "25 %");
+        assert_eq!(percent(f64::NAN), "not finite");
     }
 
     #[test]

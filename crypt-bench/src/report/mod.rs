@@ -12,11 +12,14 @@ pub mod compare;
 pub mod escape;
 pub mod format;
 pub mod grid;
+pub mod maps;
 pub mod metric;
 pub mod model;
 pub mod palette;
 pub mod scale;
 mod svg;
+pub mod verdict;
 
 pub use cells::Run;
 pub use model::Report;
+pub use verdict::Verdict;

@@ -51,6 +51,7 @@ pub(super) fn finish(raw: &str, size: (u32, u32), finish: &Finish<'_>) -> String
         .map_or("", |(_, body)| body)
         .replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "")
+        .replace(" dy=\"0.5ex\"", " dy=\".35em\"")
         .replace(&format!(" font-family=\"{FONT}\""), "")
         .replace(&format!("\"{INK}\""), "\"currentColor\"")
         .replace(&format!("\"{MUTED}\""), "\"var(--chart-muted,#6b7280)\"")
@@ -65,7 +66,7 @@ pub(super) fn finish(raw: &str, size: (u32, u32), finish: &Finish<'_>) -> String
     let (width, height) = size;
     let extra = if finish.standalone { STANDALONE } else { "" };
     format!(
-        "<svg class=\"chart\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+        "<svg class=\"chart\" style=\"--w:{width}\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{title}. {description}\" \
          font-family=\"{FAMILY}\">\n<title>{title}</title>\n<defs>{invalid}{missing}</defs>\n{extra}{body}",
         title = escape(finish.title),

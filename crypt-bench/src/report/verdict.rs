@@ -1,0 +1,403 @@
+//! The answer in three lines: how the candidate does overall, where it does worst, and how far the
+//! numbers can be trusted.
+//!
+//! Pure. Nothing is claimed that the repeats don't carry: a difference within their spread is
+//! called a par, and with one repeat the verdict says that noise is unknown.
+
+#![forbid(unsafe_code)]
+
+use super::cells::CellSummary;
+use super::compare::{Comparison, Overall, gain};
+use super::format::percent;
+use super::grid::{Cell, Noise};
+use super::metric::Metric;
+use super::model::{Facet, Report};
+
+/// The verdict on a report, each line one or two sentences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The candidate against each of the others.
+    pub headline: String,
+    /// The candidate against the best of the others, and its worst workload.
+    pub worst: String,
+    /// Repeats, spread, invalid and missing cells.
+    pub trust: String,
+}
+
+impl Verdict {
+    /// The verdict on `report`.
+    #[must_use]
+    pub fn of(report: &Report<'_>) -> Self {
+        let trust = trust(report);
+        let Some(lineup) = &report.lineup else {
+            return Self {
+                headline: "There are no results.".to_owned(),
+                worst: "Nothing was measured, so nothing can be said.".to_owned(),
+                trust,
+            };
+        };
+        if lineup.others.is_empty() {
+            return Self {
+                headline: span(report, &lineup.candidate),
+                worst: "Only one policy was measured, so there is nothing to compare it with."
+                    .to_owned(),
+                trust,
+            };
+        }
+        Self {
+            headline: headline(report, &lineup.candidate, &lineup.others),
+            worst: worst(report, &lineup.others),
+            trust,
+        }
+    }
+
+    /// The three lines.
+    #[must_use]
+    pub fn lines(&self) -> [&str; 3] {
+        [&self.headline, &self.worst, &self.trust]
+    }
+}
+
+/// The one policy's slowest and fastest workload.
+fn span(report: &Report<'_>, policy: &str) -> String {
+    let metric = Metric::Throughput;
+    let numbers = || {
+        let cells = report.cells.iter();
+        cells.filter_map(|cell| Some((cell.cell(metric).value()?, cell)))
+    };
+    let least = numbers().min_by(|a, b| a.0.total_cmp(&b.0));
+    let most = numbers().max_by(|a, b| a.0.total_cmp(&b.0));
+    match (least, most) {
+        (Some(least), Some(most)) => format!(
+            "{policy}: throughput from {} ({}) to {} ({}).",
+            metric.unit().text(least.0),
+            workload(least.1),
+            metric.unit().text(most.0),
+            workload(most.1),
+        ),
+        _ => format!("{policy}: no cell has valid numbers."),
+    }
+}
+
+fn headline(report: &Report<'_>, candidate: &str, others: &[String]) -> String {
+    let metric = Metric::Throughput;
+    let mut means = Vec::new();
+    for other in others {
+        let against: Vec<Comparison<'_, '_>> =
+            comparisons(report, std::slice::from_ref(other), metric);
+        means.extend(Overall::of(&against, metric).map(|overall| (other.as_str(), overall)));
+    }
+    let Some(least) = means.iter().map(|(_, overall)| overall.workloads).min() else {
+        return format!("No workload has valid numbers for {candidate} and another policy.");
+    };
+    let phrases: Vec<String> = means
+        .iter()
+        .map(|(other, overall)| against_one(other, overall))
+        .collect();
+    format!(
+        "{}{candidate} is {} (throughput, geometric mean of {}).",
+        advice(candidate, &means),
+        joined(&phrases),
+        counted(least, "workload"),
+    )
+}
+
+/// A recommendation, where the repeats carry one.
+fn advice(candidate: &str, means: &[(&str, Overall)]) -> String {
+    let known = means
+        .iter()
+        .all(|(_, overall)| overall.noise() != Noise::Unknown);
+    let behind = means
+        .iter()
+        .filter(|(_, overall)| overall.noise() == Noise::Beyond && overall.ratio < 1.0)
+        .min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+    let ahead = means
+        .iter()
+        .any(|(_, overall)| overall.noise() == Noise::Beyond && overall.ratio > 1.0);
+    match behind {
+        _ if !known => String::new(),
+        Some((other, _)) => format!("Use {other} here: "),
+        None if ahead => format!("Use {candidate}: "),
+        None => String::new(),
+    }
+}
+
+fn against_one(other: &str, overall: &Overall) -> String {
+    let size = percent(overall.ratio);
+    let way = if overall.ratio < 1.0 {
+        "slower"
+    } else {
+        "faster"
+    };
+    match (overall.noise(), overall.over_repeats) {
+        (Noise::Within, _) => format!("on a par with {other} ({size} {way}, within noise)"),
+        (Noise::Beyond, Some((least, most))) => format!(
+            "{size} {way} than {other} ({} to {} over the repeats)",
+            percent(least),
+            percent(most)
+        ),
+        _ => format!("{size} {way} than {other}"),
+    }
+}
+
+fn worst(report: &Report<'_>, others: &[String]) -> String {
+    let mut sentences = Vec::new();
+    for (metric, name, more, less) in [
+        (Metric::Throughput, "throughput", "higher", "lower"),
+        (Metric::LatP99, "p99 latency", "higher", "lower"),
+    ] {
+        let against = report.comparisons(others, metric);
+        let plain: Vec<Comparison<'_, '_>> = against.iter().map(|(_, c)| *c).collect();
+        let lowest = against
+            .iter()
+            .min_by(|a, b| gain(metric, a.1.ratio).total_cmp(&gain(metric, b.1.ratio)));
+        if let (Some(overall), Some((facet, lowest))) = (Overall::of(&plain, metric), lowest) {
+            let way = |ratio: f64| if ratio < 1.0 { less } else { more };
+            sentences.push(format!(
+                "{name} {} {}, at worst {} {} than {} ({}{})",
+                percent(overall.ratio),
+                way(overall.ratio),
+                percent(lowest.ratio),
+                way(lowest.ratio),
+                lowest.other.params.policy,
+                place(facet, lowest.candidate),
+                remark(lowest.noise),
+            ));
+        }
+    }
+    if sentences.is_empty() {
+        return "No workload can be compared with the best other policy.".to_owned();
+    }
+    let best = if others.len() > 1 {
+        "the best other policy of each workload"
+    } else {
+        others[0].as_str()
+    };
+    format!("Against {best}: {}.", sentences.join("; "))
+}
+
+/// How far the numbers can be trusted.
+fn trust(report: &Report<'_>) -> String {
+    let metric = Metric::Throughput;
+    let cells = &report.cells;
+    let repeats = cells.iter().map(|cell| cell.records.len());
+    let (fewest, most) = (
+        repeats
+            .clone()
+            .filter(|count| *count > 0)
+            .min()
+            .unwrap_or(0),
+        repeats.max().unwrap_or(0),
+    );
+    let mut spreads: Vec<f64> = cells
+        .iter()
+        .filter_map(|c| c.relative_spread(metric))
+        .collect();
+    spreads.sort_by(f64::total_cmp);
+    let noise = match (spreads.get(spreads.len() / 2), most) {
+        (_, 0) => "Nothing was measured".to_owned(),
+        (Some(median), _) => format!(
+            "{} per cell, which spread by ±{} in the median cell",
+            if fewest == most {
+                counted(most, "repeat")
+            } else {
+                format!("{fewest} to {most} repeats")
+            },
+            percent(1.0 + median)
+        ),
+        (None, _) => "One repeat per cell, so noise is unknown: repeat before trusting a small \
+                      difference"
+            .to_owned(),
+    };
+    let count = |wanted: fn(&CellSummary<'_>) -> bool| cells.iter().filter(|c| wanted(c)).count();
+    let invalid = count(|c| matches!(c.cell(Metric::Throughput), Cell::Invalid { .. }));
+    let missing = count(|c| c.records.is_empty());
+    let doubtful = count(|c| c.figures.is_ok() && !c.doubts().is_empty());
+    format!(
+        "{noise}. Of {}, {invalid} invalid, {missing} missing, {doubtful} with doubts.",
+        counted(cells.len(), "cell")
+    )
+}
+
+fn comparisons<'a, 'b>(
+    report: &'b Report<'a>,
+    others: &[String],
+    metric: Metric,
+) -> Vec<Comparison<'a, 'b>> {
+    let with_facets = report.comparisons(others, metric);
+    with_facets
+        .into_iter()
+        .map(|(_, comparison)| comparison)
+        .collect()
+}
+
+fn place(facet: &Facet, cell: &CellSummary<'_>) -> String {
+    format!("{}, {}", facet.label(), size_and_depth(cell))
+}
+
+fn workload(cell: &CellSummary<'_>) -> String {
+    let params = cell.params;
+    format!(
+        "{} {}, {}",
+        params.device,
+        params.rw.name(),
+        size_and_depth(cell)
+    )
+}
+
+fn size_and_depth(cell: &CellSummary<'_>) -> String {
+    let size = super::format::size(cell.params.block_size_bytes);
+    format!("{size} at depth {}", cell.params.depth)
+}
+
+fn remark(noise: Noise) -> &'static str {
+    match noise {
+        Noise::Unknown => "",
+        Noise::Within => "; within noise",
+        Noise::Beyond => "; beyond noise",
+    }
+}
+
+fn joined(phrases: &[String]) -> String {
+    match phrases {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Run;
+    use super::*;
+    use crate::doubt::Doubt;
+    use crate::result::ResultRecord;
+    use crate::testing::{cell, manifest, record};
+
+    fn run(speeds: &[(&str, u32, &[f64])]) -> Vec<Run> {
+        let mut records: Vec<ResultRecord> = Vec::new();
+        for (policy, depth, repeats) in speeds {
+            for (index, bw) in repeats.iter().enumerate() {
+                records.push(record(cell(policy, 4096, *depth), index as u32 + 1, *bw));
+            }
+        }
+        vec![Run {
+            name: "run".to_owned(),
+            manifest: manifest(&records),
+            records,
+        }]
+    }
+
+    fn verdict(runs: &[Run]) -> Verdict {
+        Verdict::of(&Report::new(runs))
+    }
+
+    #[test]
+    fn a_clear_win_is_a_recommendation_with_its_range() {
+        let runs = run(&[
+            ("inline", 1, &[1e9, 1e9]),
+            ("workqueue", 1, &[1.2e9, 1.2e9]),
+            ("adaptive", 1, &[1.5e9, 1.56e9]),
+        ]);
+        let verdict = verdict(&runs);
+        assert_eq!(
+            verdict.headline,
+            "Use adaptive: adaptive is 53 % faster than inline (50 % to 56 % over the repeats) and \
+             27 % faster than workqueue (25 % to 30 % over the repeats) (throughput, geometric mean \
+             of 1 workload)."
+        );
+        assert!(verdict.worst.starts_with(
+            "Against the best other policy of each workload: throughput 27 % higher, at worst 27 % \
+             higher than workqueue (memory · randread, 4k at depth 1; beyond noise); p99 latency"
+        ));
+        assert!(
+            verdict
+                .trust
+                .starts_with("2 repeats per cell, which spread by ±")
+        );
+    }
+
+    #[test]
+    fn a_difference_within_the_spread_is_a_par_and_no_advice() {
+        let runs = run(&[
+            ("inline", 1, &[1.0e9, 1.2e9]),
+            ("adaptive", 1, &[1.1e9, 1.15e9]),
+        ]);
+        let headline = verdict(&runs).headline;
+        assert!(
+            headline.starts_with("adaptive is on a par with inline ("),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn a_loss_beyond_noise_recommends_the_other() {
+        let runs = run(&[
+            ("inline", 1, &[2.0e9, 2.1e9]),
+            ("adaptive", 1, &[1.0e9, 1.1e9]),
+        ]);
+        let headline = verdict(&runs).headline;
+        assert!(
+            headline.starts_with("Use inline here: adaptive is 49 % slower"),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn one_repeat_says_that_noise_is_unknown() {
+        let runs = run(&[("inline", 1, &[1e9]), ("adaptive", 1, &[2e9])]);
+        let verdict = verdict(&runs);
+        assert!(
+            verdict
+                .headline
+                .starts_with("adaptive is 100 % faster than inline (through")
+        );
+        assert!(verdict.trust.contains("noise is unknown"));
+    }
+
+    #[test]
+    fn the_worst_workload_is_named() {
+        let runs = run(&[
+            ("inline", 1, &[1e9]),
+            ("adaptive", 1, &[2e9]),
+            ("inline", 32, &[1e9]),
+            ("adaptive", 32, &[0.9e9]),
+        ]);
+        let worst = verdict(&runs).worst;
+        assert!(
+            worst.contains("at worst 10 % lower than inline (memory · randread, 4k at depth 32)"),
+            "{worst}"
+        );
+    }
+
+    #[test]
+    fn invalid_cells_are_counted_and_left_out() {
+        let mut runs = run(&[("inline", 1, &[1e9]), ("adaptive", 1, &[2e9])]);
+        runs[0].records[0].doubts.push(Doubt::NotDirect);
+        let verdict = verdict(&runs);
+        assert!(
+            verdict
+                .headline
+                .starts_with("No workload has valid numbers")
+        );
+        assert!(verdict.trust.contains("1 invalid"), "{}", verdict.trust);
+    }
+
+    #[test]
+    fn without_comparison_or_results_it_says_so() {
+        let one = verdict(&run(&[("inline", 1, &[1e9]), ("inline", 2, &[2e9])]));
+        assert!(
+            one.headline
+                .starts_with("inline: throughput from 1.00 GB/s (memory randread, 4k")
+        );
+        assert!(one.worst.contains("nothing to compare"));
+        let none = verdict(&[]);
+        assert_eq!(none.headline, "There are no results.");
+        assert!(none.trust.starts_with("Nothing was measured. Of 0 cells"));
+    }
+}
