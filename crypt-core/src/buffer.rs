@@ -92,6 +92,12 @@ impl SlotBuffer {
         self.slab.area_len
     }
 
+    /// Keeps the slot's slab in place, without access to its bytes.
+    #[must_use]
+    pub fn slab(&self) -> SlabGuard {
+        SlabGuard(Arc::clone(&self.slab))
+    }
+
     /// Start and length of the slot's two areas taken together, for registration with a ring.
     #[must_use]
     pub fn registration(&self) -> (*mut u8, usize) {
@@ -107,6 +113,25 @@ impl fmt::Debug for SlotBuffer {
         f.debug_struct("SlotBuffer")
             .field("index", &self.index)
             .finish_non_exhaustive()
+    }
+}
+
+/// Keeps a slab allocated and tells its slots from others, without access to the bytes: for a ring
+/// that has the memory registered.
+#[derive(Clone)]
+pub struct SlabGuard(Arc<Slab>);
+
+impl SlabGuard {
+    /// Whether the slot lies in this slab.
+    #[must_use]
+    pub fn owns(&self, slot: &SlotBuffer) -> bool {
+        Arc::ptr_eq(&self.0, &slot.slab)
+    }
+}
+
+impl fmt::Debug for SlabGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SlabGuard").field(&self.0.start).finish()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::request::Op;
 pub(crate) struct Limits {
     size_bytes: u64,
     block_mask: u64,
+    memory_mask: u64,
     can_discard: bool,
     read_only: bool,
 }
@@ -30,9 +31,17 @@ impl Limits {
         Self {
             size_bytes: info.size_bytes,
             block_mask,
+            memory_mask: 0,
             can_discard: info.can_discard,
             read_only: info.read_only,
         }
+    }
+
+    /// The same limits where memory must start at a multiple of `align_bytes`, a power of two of at
+    /// most a page.
+    pub(crate) fn with_memory_alignment(mut self, align_bytes: u32) -> Self {
+        self.memory_mask = u64::from(align_bytes).saturating_sub(1);
+        self
     }
 
     /// Whether the operation may run.
@@ -70,6 +79,10 @@ impl Limits {
         let fits = start
             .checked_add(op.len_bytes)
             .is_some_and(|end| end <= area_len);
-        if fits { Ok(()) } else { Err(Errno::EINVAL) }
+        if fits && start & self.memory_mask == 0 {
+            Ok(())
+        } else {
+            Err(Errno::EINVAL)
+        }
     }
 }

@@ -14,10 +14,15 @@
 //! The data path does not allocate after [`Device::open_queue`].
 
 pub mod faulty;
+pub mod file;
 mod limits;
 pub mod memory;
 pub mod null;
 mod ready;
+mod ring;
+mod ring_queue;
+mod sync;
+mod sysfs;
 
 use std::fmt;
 use std::ops::Range;
@@ -144,8 +149,8 @@ pub trait DeviceQueue: Send {
 
     /// Blocks until a completion may be ready, `wake` is readable, or `timeout` has passed.
     ///
-    /// `wake` is an eventfd of the owner; the caller drains it. Returning early is allowed. A
-    /// submitted operation always ends the wait when it completes.
+    /// `wake` is an eventfd of the owner, the same one in each call; the caller drains it. Returning
+    /// early is allowed. A submitted operation always ends the wait when it completes.
     ///
     /// # Errors
     /// Where the system call fails for a reason other than an interrupt.

@@ -1,0 +1,345 @@
+//! A queue on a file over io_uring.
+//!
+//! One ring carries everything. A queue that polls the hardware has a second, polled ring for reads
+//! and writes, since a polled ring can hold neither `fsync` nor the watch on the wake-up; such a
+//! queue, and one that was asked to poll where the hardware can't, spins over the completions
+//! instead of sleeping.
+//!
+//! The wait sleeps in the kernel on the ring alone: the wake-up is watched by a one-shot poll inside
+//! the ring. That is one system call per sleep, and one more entry only after a wake-up has been
+//! used; `poll(2)` on the ring and the eventfd would take a second call to collect. A one-shot poll
+//! looks at the level when it is armed, so a wake-up between two waits is never lost.
+//!
+//! Operations are kept back until [`DeviceQueue::submit`], so that the thread that submits first
+//! owns the rings. From any other thread, everything completes with `EEXIST`.
+
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use crate::buffer::{Area, SlotBuffer};
+use crate::device::limits::Limits;
+use crate::device::ready::Ready;
+use crate::device::ring::{Action, Event, Ring};
+use crate::device::sync::{ALLOCATE, PUNCH_HOLE, ZERO_RANGE};
+use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueConfig, QueueFacts};
+use crate::error::{Errno, Error, ErrorKind, Result};
+use crate::request::{Flags, Op};
+
+/// Deepest queue: io_uring takes 32768 entries, one of which watches the wake-up.
+const DEPTH_LIMIT: u32 = 32_767;
+/// How long the probe of a polled ring may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Data plane of a file through io_uring.
+pub(super) struct RingQueue {
+    main: Ring,
+    polled: Option<Ring>,
+    limits: Limits,
+    depth: usize,
+    /// Operations accepted and not reaped.
+    held: usize,
+    staged: Vec<DeviceOp>,
+    ready: Ready,
+    owner: Option<ThreadId>,
+    spin: bool,
+    /// Whether the file system zeroes a range by itself, as far as known.
+    zero_range: bool,
+    facts: QueueFacts,
+}
+
+impl RingQueue {
+    /// A queue on `file`. `poll_block_bytes` is the logical block of a device whose hardware can be
+    /// polled; `facts` says what the file was opened as.
+    ///
+    /// # Errors
+    /// The system's, where it refuses a ring; a depth of zero or beyond what a ring can hold.
+    pub(super) fn new(
+        file: &Arc<File>,
+        limits: Limits,
+        config: &QueueConfig<'_>,
+        poll_block_bytes: Option<u32>,
+        mut facts: QueueFacts,
+    ) -> Result<Self> {
+        let depth = checked_depth(config.depth)?;
+        let refused = |source: io::Error| {
+            let what = "set up io_uring; check kernel.io_uring_disabled, or use the sync engine";
+            Error::io(what, source)
+        };
+        let mut main = Ring::new(Arc::clone(file), depth, false).map_err(refused)?;
+        let mut polled = None;
+        if config.polled {
+            match polled_ring(file, depth, poll_block_bytes) {
+                Ok(ring) => polled = Some(ring),
+                Err(why) => facts.notes.push(why),
+            }
+        }
+        facts.polled = polled.is_some();
+        let registered = polled.as_mut().unwrap_or(&mut main).register(config.slots);
+        facts.registered_buffers = registered.is_ok() && !config.slots.is_empty();
+        if let Err(error) = registered {
+            let note = format!("buffers are not registered ({error}); raise RLIMIT_MEMLOCK");
+            facts.notes.push(note);
+        }
+        Ok(Self {
+            main,
+            polled,
+            limits,
+            depth: depth as usize,
+            held: 0,
+            staged: Vec::with_capacity(depth as usize),
+            ready: Ready::with_depth(depth),
+            owner: None,
+            spin: config.polled,
+            zero_range: true,
+            facts,
+        })
+    }
+
+    /// Whether the calling thread may use the rings; the first one to ask may.
+    fn adopt(&mut self) -> Result<(), Errno> {
+        let current = thread::current().id();
+        match self.owner {
+            Some(owner) if owner == current => Ok(()),
+            Some(_) => Err(rustix::io::Errno::EXIST.into()),
+            None => {
+                self.main.enable()?;
+                if let Some(polled) = &mut self.polled {
+                    polled.enable()?;
+                }
+                self.owner = Some(current);
+                Ok(())
+            }
+        }
+    }
+
+    fn start_staged(&mut self) {
+        // Moved out and back, since the loop needs the rest of `self`.
+        let mut staged = std::mem::take(&mut self.staged);
+        let refusal = self.adopt().err();
+        for op in staged.drain(..) {
+            match refusal {
+                None => {
+                    let action = self.first_action(&op);
+                    self.start(op, action);
+                }
+                Some(errno) => self.ready.finish(op, Err(errno)),
+            }
+        }
+        self.staged = staged;
+    }
+
+    fn first_action(&self, op: &DeviceOp) -> Action {
+        match op.op {
+            Op::Read | Op::Write => Action::Transfer,
+            Op::Flush => Action::Sync,
+            Op::Discard => Action::Fallocate(PUNCH_HOLE),
+            Op::Allocate => Action::Fallocate(ALLOCATE),
+            Op::WriteZeroes if self.zero_range => Action::Fallocate(ZERO_RANGE),
+            Op::WriteZeroes => Action::Zeros { done_bytes: 0 },
+        }
+    }
+
+    fn start(&mut self, op: DeviceOp, action: Action) {
+        let ring = match &mut self.polled {
+            Some(polled) if action == Action::Transfer => polled,
+            _ => &mut self.main,
+        };
+        // The table has as many places as the queue has, so this doesn't fail.
+        if let Err(op) = ring.start(op, action) {
+            self.ready.finish(op, Err(Errno::EAGAIN));
+        }
+    }
+
+    fn submit_rings(&mut self) -> Result<(), Errno> {
+        self.main.kick()?;
+        match &mut self.polled {
+            Some(polled) => polled.kick(),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves what the kernel has finished to `ready`, and starts what follows from it.
+    fn harvest(&mut self) -> Result<(), Errno> {
+        if self.owner == Some(thread::current().id()) {
+            self.submit_rings()?;
+        }
+        while let Some(event) = self.next_event() {
+            if let Event::Done { op, action, result } = event {
+                self.settle(op, action, result);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let polled = self.polled.as_mut().and_then(Ring::next);
+        polled.or_else(|| self.main.next())
+    }
+
+    /// Decides what an answer of the kernel means for its operation.
+    fn settle(&mut self, op: DeviceOp, action: Action, result: i32) {
+        if result < 0 {
+            let errno = Errno::from_raw(-result);
+            if errno == Errno::EOPNOTSUPP && action == Action::Fallocate(ZERO_RANGE) {
+                self.zero_range = false;
+                return self.start(op, Action::Zeros { done_bytes: 0 });
+            }
+            return self.ready.finish(op, Err(errno));
+        }
+        let len_bytes = op.len_bytes;
+        match action {
+            Action::Transfer => self.ready.finish(op, Ok(result as u64)),
+            Action::Sync if op.op == Op::Flush => self.ready.finish(op, Ok(0)),
+            Action::Sync => self.ready.finish(op, Ok(len_bytes)),
+            Action::Zeros { .. } if result == 0 => self.ready.finish(op, Err(Errno::EIO)),
+            Action::Zeros { done_bytes } if done_bytes + (result as u64) < len_bytes => {
+                let done_bytes = done_bytes + result as u64;
+                self.start(op, Action::Zeros { done_bytes });
+            }
+            // `RWF_DSYNC` exists for writes only; the other changes are synced afterwards.
+            _ if op.flags.contains(Flags::FUA) => self.start(op, Action::Sync),
+            _ => self.ready.finish(op, Ok(len_bytes)),
+        }
+    }
+
+    fn sleep(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
+        self.main.watch(wake);
+        self.main.wait(timeout)
+    }
+
+    /// Spins until something is ready, the wake-up came, or `timeout` has passed.
+    fn spin(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.main.watch(wake);
+        loop {
+            self.submit_rings()?;
+            while let Some(event) = self.next_event() {
+                match event {
+                    Event::Done { op, action, result } => self.settle(op, action, result),
+                    Event::Wake => return Ok(()),
+                }
+            }
+            let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if self.ready.len() > 0 || late {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.main.in_flight() + self.polled.as_ref().map_or(0, Ring::in_flight)
+    }
+}
+
+impl DeviceQueue for RingQueue {
+    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp> {
+        if self.held >= self.depth {
+            return Err(op);
+        }
+        self.held += 1;
+        match self.limits.check(&op) {
+            Ok(()) => self.staged.push(op),
+            Err(errno) => self.ready.finish(op, Err(errno)),
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self) {
+        if self.staged.is_empty() {
+            return;
+        }
+        self.start_staged();
+        // What the kernel can't take now stays in the ring, and goes with the next call.
+        if self.owner == Some(thread::current().id()) {
+            let _later = self.main.submit();
+            if let Some(polled) = &mut self.polled {
+                let _later = polled.submit();
+            }
+        }
+    }
+
+    fn reap(&mut self, done: &mut Vec<DeviceCompletion>) {
+        // An error of the ring keeps coming back from `wait`, which can say so.
+        let _reported_by_wait = self.harvest();
+        let before = done.len();
+        self.ready.drain_into(done);
+        self.held -= done.len() - before;
+    }
+
+    fn wait(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
+        self.adopt()?;
+        self.harvest()?;
+        if self.ready.len() > 0 {
+            return Ok(());
+        }
+        if self.spin && self.in_flight() > 0 {
+            self.spin(wake, timeout)
+        } else {
+            self.sleep(wake, timeout)
+        }
+    }
+
+    fn facts(&self) -> QueueFacts {
+        self.facts.clone()
+    }
+}
+
+fn checked_depth(depth: u32) -> Result<u32> {
+    if (1..=DEPTH_LIMIT).contains(&depth) {
+        return Ok(depth);
+    }
+    Err(Error::new(
+        ErrorKind::LimitExceeded,
+        format!("a queue of depth {depth} does not fit a ring; use 1 to {DEPTH_LIMIT}"),
+    ))
+}
+
+/// A polled ring that has proven to work with one read, or why there is none.
+fn polled_ring(
+    file: &Arc<File>,
+    depth: u32,
+    poll_block_bytes: Option<u32>,
+) -> Result<Ring, String> {
+    let block_bytes = poll_block_bytes.ok_or(
+        "the queue spins instead of polling: the device has no poll queues, or is not opened with \
+         O_DIRECT",
+    )?;
+    let failed = |error: &dyn std::fmt::Display| {
+        format!("the queue spins instead of polling: a polled read failed ({error})")
+    };
+    probe(file, block_bytes).map_err(|errno| failed(&errno))?;
+    Ring::new(Arc::clone(file), depth, true).map_err(|error| failed(&error))
+}
+
+/// Reads the first block through a polled ring of its own.
+fn probe(file: &Arc<File>, block_bytes: u32) -> Result<(), Errno> {
+    let io = |error: io::Error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+    let mut ring = Ring::new(Arc::clone(file), 1, true).map_err(io)?;
+    ring.enable()?;
+    let slots = SlotBuffer::allocate(1, block_bytes as usize);
+    let read = DeviceOp {
+        token: 0,
+        op: Op::Read,
+        flags: Flags::empty(),
+        offset_bytes: 0,
+        len_bytes: u64::from(block_bytes),
+        buffer: slots.map_err(|error| error.errno())?.pop(),
+        area: Area::Data,
+        area_offset_bytes: 0,
+    };
+    ring.start(read, Action::Transfer)
+        .map_err(|_| Errno::EAGAIN)?;
+    ring.wait(Some(PROBE_LIMIT))?;
+    match ring.next() {
+        Some(Event::Done { result, .. }) if result < 0 => Err(Errno::from_raw(-result)),
+        Some(_) => Ok(()),
+        None => Err(Errno::EAGAIN),
+    }
+}
