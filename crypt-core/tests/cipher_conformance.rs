@@ -23,7 +23,8 @@ use vectors::Vector;
 /// The backends of this machine; says which are left out.
 fn backends() -> Vec<Backend> {
     let (available, missing): (Vec<_>, Vec<_>) = Backend::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .partition(|backend| backend.missing().is_none());
     for backend in missing {
         println!(

@@ -14,6 +14,15 @@ use crate::error::{Error, ErrorKind, Result};
 /// Environment variable that forces a backend by name, for tests and measurements.
 pub const BACKEND_VARIABLE: &str = "CRYPT_CORE_BACKEND";
 
+/// The first of these CPU features that is missing.
+#[cfg(target_arch = "x86_64")]
+macro_rules! first_missing {
+    ($($feature:tt),*) => {{
+        let features = [$(($feature, std::arch::is_x86_feature_detected!($feature))),*];
+        features.into_iter().find(|(_, found)| !found).map(|(name, _)| name)
+    }};
+}
+
 /// An implementation of the ciphers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -23,11 +32,29 @@ pub enum Backend {
     /// Safe code over the multi-block interface of RustCrypto's `aes`, which uses AES instructions
     /// where the CPU has them.
     Batched,
+    /// AES-NI and PCLMULQDQ, one block in a register.
+    #[cfg(target_arch = "x86_64")]
+    AesNi,
+    /// VAES and VPCLMULQDQ with AVX2, two blocks in a register.
+    #[cfg(target_arch = "x86_64")]
+    Vaes256,
+    /// VAES and VPCLMULQDQ with AVX-512, four blocks in a register.
+    #[cfg(target_arch = "x86_64")]
+    Vaes512,
 }
 
 impl Backend {
     /// Every backend of this build, fastest first, whether or not this CPU has it.
-    pub const ALL: [Self; 2] = [Self::Batched, Self::Portable];
+    pub const ALL: &'static [Self] = &[
+        #[cfg(target_arch = "x86_64")]
+        Self::Vaes512,
+        #[cfg(target_arch = "x86_64")]
+        Self::Vaes256,
+        #[cfg(target_arch = "x86_64")]
+        Self::AesNi,
+        Self::Batched,
+        Self::Portable,
+    ];
 
     /// Name, as in results, options and the environment variable.
     #[must_use]
@@ -35,6 +62,12 @@ impl Backend {
         match self {
             Self::Portable => "portable",
             Self::Batched => "batched",
+            #[cfg(target_arch = "x86_64")]
+            Self::AesNi => "aesni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes256 => "vaes256",
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes512 => "vaes512",
         }
     }
 
@@ -43,13 +76,28 @@ impl Backend {
     pub fn missing(self) -> Option<&'static str> {
         match self {
             Self::Portable | Self::Batched => None,
+            #[cfg(target_arch = "x86_64")]
+            Self::AesNi => first_missing!("aes", "pclmulqdq"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes256 => first_missing!("aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes512 => first_missing!(
+                "aes",
+                "pclmulqdq",
+                "avx512f",
+                "avx512bw",
+                "avx512vl",
+                "vaes",
+                "vpclmulqdq"
+            ),
         }
     }
 
     /// The backends that this CPU can run, fastest first.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|backend| backend.missing().is_none())
     }
 
@@ -84,14 +132,20 @@ impl Backend {
     fn require(self) -> Result<Self> {
         match self.missing() {
             None => Ok(self),
-            Some(missing) => Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "cipher backend `{self}` needs {missing}, which this CPU lacks; available: {}",
-                    list(Self::available())
-                ),
-            )),
+            Some(_) => Err(self.unavailable()),
         }
+    }
+
+    /// The error for a backend that this CPU can't run.
+    pub(super) fn unavailable(self) -> Error {
+        Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "cipher backend `{self}` needs {}, which this CPU lacks; available: {}",
+                self.missing().unwrap_or("nothing"),
+                list(Self::available())
+            ),
+        )
     }
 }
 
@@ -100,7 +154,8 @@ impl FromStr for Backend {
 
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|backend| backend.name() == name)
             .ok_or_else(|| {
                 Error::new(
@@ -131,7 +186,7 @@ mod tests {
 
     #[test]
     fn names_round_trip_and_unknown_ones_list_the_choices() {
-        for backend in Backend::ALL {
+        for &backend in Backend::ALL {
             assert_eq!(backend.name().parse::<Backend>().unwrap(), backend);
         }
         let message = "sse9".parse::<Backend>().unwrap_err().to_string();
@@ -143,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_named_backend_is_used_or_refused_never_replaced() {
-        for backend in Backend::ALL {
+        for &backend in Backend::ALL {
             match backend.missing() {
                 None => assert_eq!(Backend::choose(Some(backend)).unwrap(), backend),
                 Some(missing) => {

@@ -6,11 +6,14 @@
 //!
 //! [`Backend::ALL`] is the registry of implementations: test suites and benchmarks iterate over it.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod backend;
+mod limit;
 mod null;
 mod throttled;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 pub mod xts;
 
 use std::fmt;
@@ -22,6 +25,7 @@ use crate::spec::{Algorithm, CipherSpec};
 use crate::units::{SectorIndex, SectorSize};
 
 pub use backend::{BACKEND_VARIABLE, Backend};
+pub use limit::AesLimit;
 pub use throttled::Throttled;
 
 /// A keyed cipher over whole crypto sectors, in dm-crypt's on-disk format.

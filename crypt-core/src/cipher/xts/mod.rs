@@ -18,6 +18,8 @@ use std::sync::Arc;
 use aes::cipher::inout::InOutBuf;
 use aes::{Aes128, Aes256};
 
+#[cfg(target_arch = "x86_64")]
+use super::x86;
 use super::{Backend, SectorCipher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::iv::Iv;
@@ -27,6 +29,9 @@ use crate::spec::CipherSpec;
 use batched::Batched;
 use portable::Portable;
 use sectors::XtsSectors;
+
+pub(super) use portable::keyed;
+pub(super) use stealing::XtsBlocks;
 
 /// Shortest data unit, one block.
 pub const MIN_UNIT_BYTES: usize = 16;
@@ -174,19 +179,40 @@ trait EngineVisitor {
 /// Keys the engine that `backend` and the key's length ask for.
 fn with_engine<V: EngineVisitor>(key: &Key, backend: Backend, visitor: V) -> Result<V::Output> {
     let (data_key, tweak_key) = key.expose().split_at(key.len_bytes() / 2);
-    match (backend, key.len_bytes()) {
-        (Backend::Portable, 32) => Ok(visitor.visit(Portable::<Aes128>::new(data_key, tweak_key)?)),
-        (Backend::Portable, 64) => Ok(visitor.visit(Portable::<Aes256>::new(data_key, tweak_key)?)),
-        (Backend::Batched, 32) => Ok(visitor.visit(Batched::<Aes128>::new(data_key, tweak_key)?)),
-        (Backend::Batched, 64) => Ok(visitor.visit(Batched::<Aes256>::new(data_key, tweak_key)?)),
-        (_, len) => Err(Error::new(
+    match (backend, data_key.len()) {
+        (_, len) if len != 16 && len != 32 => Err(Error::new(
             ErrorKind::Key,
             format!(
                 "AES-XTS takes a key of 256 or 512 bits: this one has {} bits",
-                8 * len
+                8 * key.len_bytes()
             ),
         )),
+        (Backend::Portable, 16) => Ok(visitor.visit(Portable::<Aes128>::new(data_key, tweak_key)?)),
+        (Backend::Portable, _) => Ok(visitor.visit(Portable::<Aes256>::new(data_key, tweak_key)?)),
+        (Backend::Batched, 16) => Ok(visitor.visit(Batched::<Aes128>::new(data_key, tweak_key)?)),
+        (Backend::Batched, _) => Ok(visitor.visit(Batched::<Aes256>::new(data_key, tweak_key)?)),
+        #[cfg(target_arch = "x86_64")]
+        (Backend::AesNi, _) => with_kernel::<x86::AesNi, V>(data_key, tweak_key, visitor),
+        #[cfg(target_arch = "x86_64")]
+        (Backend::Vaes256, _) => with_kernel::<x86::Vaes256, V>(data_key, tweak_key, visitor),
+        #[cfg(target_arch = "x86_64")]
+        (Backend::Vaes512, _) => with_kernel::<x86::Vaes512, V>(data_key, tweak_key, visitor),
     }
+}
+
+/// Keys the kernel of one instruction set. The keys have 16 or 32 bytes.
+#[cfg(target_arch = "x86_64")]
+fn with_kernel<I: x86::InstructionSet, V: EngineVisitor>(
+    data_key: &[u8],
+    tweak_key: &[u8],
+    visitor: V,
+) -> Result<V::Output> {
+    use x86::{AES_128, AES_256, XtsKernel};
+    let isa = I::new().ok_or_else(|| I::BACKEND.unavailable())?;
+    Ok(match data_key.len() {
+        16 => visitor.visit(XtsKernel::<I, AES_128>::new(isa, data_key, tweak_key)?),
+        _ => visitor.visit(XtsKernel::<I, AES_256>::new(isa, data_key, tweak_key)?),
+    })
 }
 
 fn two_buffers<'a>(src: &'a [u8], dst: &'a mut [u8]) -> Result<InOutBuf<'a, 'a, u8>> {

@@ -50,7 +50,7 @@ where
 }
 
 /// Keys a block cipher with a slice of the right length.
-pub(super) fn keyed<C: KeyInit>(key: &[u8]) -> Result<C> {
+pub(in crate::cipher) fn keyed<C: KeyInit>(key: &[u8]) -> Result<C> {
     C::new_from_slice(key).map_err(|error| {
         Error::new(
             ErrorKind::Key,

@@ -14,7 +14,7 @@ use crate::iv::Iv;
 const GROUP_UNITS: usize = 32;
 
 /// XTS over units that are whole blocks, with tweaks already encrypted.
-pub(super) trait XtsBlocks: Send + Sync {
+pub(in crate::cipher) trait XtsBlocks: Send + Sync {
     /// Which backend this is.
     const BACKEND: Backend;
 

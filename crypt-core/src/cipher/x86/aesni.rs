@@ -1,0 +1,163 @@
+//! AES-NI: one block in a vector. Needs no AVX, for the small cores that have none.
+
+use core::arch::x86_64::*;
+
+use super::aes::{self, Way};
+use super::schedule::RoundKeys;
+use super::vector::{POLYNOMIAL, Vector};
+use super::{InOutBuf, InstructionSet, xts};
+use crate::cipher::Backend;
+use crate::iv::Iv;
+
+/// The proof that this CPU has the AES instructions and PCLMULQDQ.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cipher) struct AesNi(());
+
+impl InstructionSet for AesNi {
+    const BACKEND: Backend = Backend::AesNi;
+
+    fn new() -> Option<Self> {
+        Self::BACKEND.missing().is_none().then_some(Self(()))
+    }
+
+    #[inline]
+    fn xts<W: Way, const ROUNDS: usize>(
+        self,
+        keys: &RoundKeys,
+        tweaks: &[Iv],
+        unit_len: usize,
+        data: InOutBuf<'_, '_, u8>,
+    ) {
+        // SAFETY: `self` proves that the CPU has the instructions.
+        unsafe { xts_entry::<W, ROUNDS>(self, keys, tweaks, unit_len, data) }
+    }
+
+    #[inline]
+    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>) {
+        // SAFETY: `self` proves that the CPU has the instructions.
+        unsafe { ecb_entry::<W, ROUNDS>(self, keys, data) }
+    }
+}
+
+#[target_feature(enable = "aes,pclmulqdq,sse2")]
+fn xts_entry<W: Way, const ROUNDS: usize>(
+    isa: AesNi,
+    keys: &RoundKeys,
+    tweaks: &[Iv],
+    unit_len: usize,
+    data: InOutBuf<'_, '_, u8>,
+) {
+    xts::xts::<Xmm, W, ROUNDS>(isa, keys, tweaks, unit_len, data);
+}
+
+#[target_feature(enable = "aes,pclmulqdq,sse2")]
+fn ecb_entry<W: Way, const ROUNDS: usize>(
+    isa: AesNi,
+    keys: &RoundKeys,
+    data: InOutBuf<'_, '_, u8>,
+) {
+    aes::ecb::<Xmm, W, ROUNDS>(isa, keys, data);
+}
+
+/// One block. Exists only where an [`AesNi`] does.
+#[derive(Clone, Copy)]
+struct Xmm(__m128i);
+
+/// One intrinsic of the instruction set, inside a method of [`Xmm`] or with an [`AesNi`] at hand.
+macro_rules! op {
+    ($call:expr) => {
+        // SAFETY: an `Xmm` or the proof that makes one exists, so the CPU has the instruction.
+        Xmm(unsafe { $call })
+    };
+}
+
+impl Vector for Xmm {
+    type Isa = AesNi;
+
+    const BLOCKS: usize = 1;
+
+    #[inline(always)]
+    fn splat(_isa: AesNi, block: &Iv) -> Self {
+        op!(_mm_loadu_si128(block.as_ptr().cast()))
+    }
+
+    #[inline(always)]
+    unsafe fn load(_isa: AesNi, src: *const u8) -> Self {
+        op!(_mm_loadu_si128(src.cast()))
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, dst: *mut u8) {
+        // SAFETY: the caller vouches for 16 writable bytes.
+        unsafe { _mm_storeu_si128(dst.cast(), self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial(_isa: AesNi, _src: *const u8, _blocks: usize) -> Self {
+        unreachable!("no number of blocks lies between zero and one")
+    }
+
+    #[inline(always)]
+    unsafe fn store_partial(self, _dst: *mut u8, _blocks: usize) {
+        unreachable!("no number of blocks lies between zero and one")
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        op!(_mm_xor_si128(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn xor3(self, second: Self, third: Self) -> Self {
+        self.xor(second.xor(third))
+    }
+
+    #[inline(always)]
+    fn encrypt_round(self, key: Self) -> Self {
+        op!(_mm_aesenc_si128(self.0, key.0))
+    }
+
+    #[inline(always)]
+    fn encrypt_last(self, key: Self) -> Self {
+        op!(_mm_aesenclast_si128(self.0, key.0))
+    }
+
+    #[inline(always)]
+    fn decrypt_round(self, key: Self) -> Self {
+        op!(_mm_aesdec_si128(self.0, key.0))
+    }
+
+    #[inline(always)]
+    fn decrypt_last(self, key: Self) -> Self {
+        op!(_mm_aesdeclast_si128(self.0, key.0))
+    }
+
+    #[inline(always)]
+    fn mul_power(self, powers: Self) -> Self {
+        let low = op!(_mm_clmulepi64_si128::<0x00>(self.0, powers.0));
+        let high = op!(_mm_clmulepi64_si128::<0x01>(self.0, powers.0));
+        let overflow = op!(_mm_clmulepi64_si128::<0x11>(high.0, powers.0));
+        low.xor3(op!(_mm_slli_si128::<8>(high.0)), overflow)
+    }
+
+    #[inline(always)]
+    fn mul_x8(self) -> Self {
+        let overflow = op!(_mm_srli_si128::<15>(self.0));
+        let shifted = op!(_mm_slli_si128::<1>(self.0));
+        shifted.xor(overflow.reduce())
+    }
+
+    #[inline(always)]
+    fn mul_x8_per_block(self) -> Self {
+        self.mul_x8()
+    }
+}
+
+impl Xmm {
+    /// The product of the low half and the reduction polynomial.
+    #[inline(always)]
+    fn reduce(self) -> Self {
+        let polynomial = op!(_mm_set1_epi64x(POLYNOMIAL));
+        op!(_mm_clmulepi64_si128::<0x00>(self.0, polynomial.0))
+    }
+}

@@ -1,0 +1,137 @@
+//! Kernels for x86-64: each mode written once over [`vector::Vector`], and one thin file per
+//! instruction set that implements it.
+//!
+//! # Contract
+//! An [`InstructionSet`] value is the proof that this CPU has the instructions: it comes only from
+//! its `new`. A vector comes only from such a value or from another vector, so arithmetic on vectors
+//! is safe; loads and stores through pointers are not. Every algorithm is inlined into the entry
+//! points of the instruction sets, which enable the instructions for the compiler.
+//!
+//! Round keys live in a [`crate::secret::Secret`]: aligned, wiped on drop, shared without a lock.
+
+#![allow(
+    unsafe_code,
+    reason = "kernels are made of intrinsics and raw loads and stores"
+)]
+
+mod aes;
+mod aesni;
+mod schedule;
+mod vaes256;
+mod vaes512;
+mod vector;
+mod xts;
+
+use ::aes::cipher::inout::InOutBuf;
+
+use super::Backend;
+use super::limit::Blocks;
+use super::xts::XtsBlocks;
+use crate::error::Result;
+use crate::iv::Iv;
+use crate::secret::Secret;
+
+use aes::{Decrypt, Encrypt, Way};
+use schedule::{RoundKeys, Schedule};
+
+pub(super) use aesni::AesNi;
+pub(super) use vaes256::Vaes256;
+pub(super) use vaes512::Vaes512;
+
+/// Rounds of AES-128.
+pub(super) const AES_128: usize = 10;
+
+/// Rounds of AES-256.
+pub(super) const AES_256: usize = 14;
+
+/// A set of instructions that this CPU has, and the kernels compiled for it.
+pub(super) trait InstructionSet: Copy + Send + Sync + 'static {
+    /// Its name among the backends.
+    const BACKEND: Backend;
+
+    /// The proof, or `None` where the CPU lacks an instruction.
+    fn new() -> Option<Self>;
+
+    /// XTS over one unit of `unit_len` bytes, whole blocks, per encrypted tweak.
+    fn xts<W: Way, const ROUNDS: usize>(
+        self,
+        keys: &RoundKeys,
+        tweaks: &[Iv],
+        unit_len: usize,
+        data: InOutBuf<'_, '_, u8>,
+    );
+
+    /// Blocks one by one, without a mode. The length is a multiple of 16.
+    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>);
+}
+
+/// XTS on one instruction set with AES of `ROUNDS` rounds.
+pub(super) struct XtsKernel<I, const ROUNDS: usize> {
+    isa: I,
+    keys: Secret<XtsKeys>,
+}
+
+struct XtsKeys {
+    data: Schedule,
+    tweak: Schedule,
+}
+
+impl<I: InstructionSet, const ROUNDS: usize> XtsKernel<I, ROUNDS> {
+    /// Expands the keys in secret memory. Both are as long as `ROUNDS` rounds take.
+    pub(super) fn new(isa: I, data_key: &[u8], tweak_key: &[u8]) -> Result<Self> {
+        let mut keys = Secret::new(XtsKeys {
+            data: Schedule::ZERO,
+            tweak: Schedule::ZERO,
+        })?;
+        keys.data.expand::<I, ROUNDS>(isa, data_key);
+        keys.tweak.expand::<I, ROUNDS>(isa, tweak_key);
+        Ok(Self { isa, keys })
+    }
+}
+
+impl<I: InstructionSet, const ROUNDS: usize> XtsBlocks for XtsKernel<I, ROUNDS> {
+    const BACKEND: Backend = I::BACKEND;
+
+    #[inline]
+    fn encrypt_ivs(&self, ivs: &[Iv], tweaks: &mut [Iv]) {
+        if let Ok(data) = InOutBuf::new(ivs.as_flattened(), tweaks.as_flattened_mut()) {
+            let keys = &self.keys.tweak.encrypt;
+            self.isa.ecb::<Encrypt, ROUNDS>(keys, data);
+        }
+    }
+
+    #[inline]
+    fn encrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        let keys = &self.keys.data.encrypt;
+        self.isa
+            .xts::<Encrypt, ROUNDS>(keys, tweaks, unit_len, data);
+    }
+
+    #[inline]
+    fn decrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        let keys = &self.keys.data.decrypt;
+        self.isa
+            .xts::<Decrypt, ROUNDS>(keys, tweaks, unit_len, data);
+    }
+}
+
+/// Blocks without a mode on one instruction set, with AES of `ROUNDS` rounds.
+pub(super) struct AesKernel<I, const ROUNDS: usize> {
+    isa: I,
+    keys: Secret<Schedule>,
+}
+
+impl<I: InstructionSet, const ROUNDS: usize> AesKernel<I, ROUNDS> {
+    /// Expands a key as long as `ROUNDS` rounds take, in secret memory.
+    pub(super) fn new(isa: I, key: &[u8]) -> Result<Self> {
+        let mut keys = Secret::new(Schedule::ZERO)?;
+        keys.expand::<I, ROUNDS>(isa, key);
+        Ok(Self { isa, keys })
+    }
+}
+
+impl<I: InstructionSet, const ROUNDS: usize> Blocks for AesKernel<I, ROUNDS> {
+    fn encrypt(&self, data: InOutBuf<'_, '_, u8>) {
+        self.isa.ecb::<Encrypt, ROUNDS>(&self.keys.encrypt, data);
+    }
+}
