@@ -1,4 +1,3 @@
-#![forbid(unsafe_code)]
 //! The real driver of the pipeline: one submitter thread's queue on a volume.
 //!
 //! A queue owns its slots' memory, its device queue and its lane to the workers. Nothing happens
@@ -278,44 +277,51 @@ impl Queue {
     }
 
     /// One turn of the state machine; false where there was nothing to do.
+    #[inline]
     fn round(&mut self, done: &mut Vec<Completion>) -> bool {
-        self.gather();
-        if self.events.is_empty() {
-            return false;
+        self.device.reap(&mut self.reaped);
+        if let Some(lane) = &mut self.lane
+            && self.pipeline.outstanding().1 > 0
+        {
+            lane.collect(&mut self.collected);
         }
-        let now_ns = self.clock.now_ns();
-        let load = self
-            .lane
-            .as_ref()
-            .map_or_else(PoolLoad::default, Lane::load);
-        self.pipeline
-            .step(now_ns, &self.events, &load, &mut self.actions);
-        self.events.clear();
+        let now_ns = match self.events.last() {
+            _ if !self.reaped.is_empty() || !self.collected.is_empty() => self.clock.now_ns(),
+            // Nothing has come in since this was stamped.
+            Some(&Event::Submit { submitted_ns, .. }) => submitted_ns,
+            Some(_) => self.clock.now_ns(),
+            None => return false,
+        };
+        self.step(now_ns);
         self.execute(now_ns, done);
         true
     }
 
-    /// Turns what device and workers finished into events.
-    fn gather(&mut self) {
-        self.device.reap(&mut self.reaped);
+    /// Feeds what was submitted and what device and workers finished to the state machine.
+    #[inline]
+    fn step(&mut self, now_ns: u64) {
+        let load = self
+            .lane
+            .as_ref()
+            .map_or_else(PoolLoad::default, Lane::load);
+        let mut step = self.pipeline.begin(now_ns, &mut self.actions);
+        for event in &self.events {
+            step.feed(event);
+        }
+        self.events.clear();
         for completion in self.reaped.drain(..) {
             let token = Token::from_bits(completion.token);
             put_back(&mut self.buffers, token, completion.buffer);
-            self.events.push(Event::DeviceDone {
+            step.feed(&Event::DeviceDone {
                 token,
                 result: completion.result,
             });
         }
-        let Some(lane) = &mut self.lane else { return };
-        if self.pipeline.outstanding().1 == 0 {
-            return;
-        }
-        lane.collect(&mut self.collected);
         for done in self.collected.drain(..) {
             let token = Token::from_bits(done.token);
             put_back(&mut self.buffers, token, done.buffer);
             let (cipher_ns, wait_ns) = (done.cipher_ns, done.wait_ns);
-            self.events.push(match done.result {
+            step.feed(&match done.result {
                 DoneKind::Crypt(result) => Event::CryptDone {
                     token,
                     result,
@@ -325,50 +331,62 @@ impl Queue {
                 DoneKind::Device(result) => Event::DeviceDone { token, result },
             });
         }
+        step.finish(&load);
     }
 
-    fn execute(&mut self, mut now_ns: u64, done: &mut Vec<Completion>) {
-        let mut handed_over = false;
-        // Set where an inline run failed: what follows it for the same slot must not happen.
-        let mut failed: Option<(Token, Errno)> = None;
-        for index in 0..self.actions.actions().len() {
-            match self.actions.actions()[index] {
-                Action::Crypt { token, span } => {
-                    let result;
-                    (now_ns, result) = self.run_inline(token, &span);
-                    failed = result.err().map(|errno| (token, errno));
+    fn execute(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
+        let actions = std::mem::take(&mut self.actions);
+        let mut turn = Turn {
+            now_ns,
+            ..Turn::default()
+        };
+        for action in actions.actions() {
+            self.act(action, &mut turn, done);
+        }
+        if turn.handed_over {
+            self.device.submit();
+        }
+        if turn.unstamped {
+            self.pipeline.record_issued(&actions, self.clock.now_ns());
+        }
+        self.actions = actions;
+    }
+
+    fn act(&mut self, action: &Action, turn: &mut Turn, done: &mut Vec<Completion>) {
+        match *action {
+            Action::Crypt { token, ref span } => self.run_inline(token, span, turn),
+            Action::Offload {
+                token,
+                ref span,
+                parts,
+                ref write_thread,
+            } => {
+                self.hand_off(token, span, parts, write_thread.as_ref());
+                turn.handed_over = true;
+                turn.unstamped = true;
+            }
+            Action::Device {
+                token,
+                ref transfer,
+            } => match turn.inline_result(token) {
+                Some(Err(errno)) => {
+                    self.events.push(Event::DeviceDone {
+                        token,
+                        result: Err(errno),
+                    });
                 }
-                Action::Offload {
-                    token,
-                    span,
-                    parts,
-                    write_thread,
-                } => {
-                    let route = match write_thread {
-                        Some(transfer) => Route::WriteThread {
-                            offset_bytes: transfer.offset_bytes,
-                            flags: transfer.flags,
-                        },
-                        None => Route::Return,
-                    };
-                    self.hand_off(token, span, parts, route);
-                    handed_over = true;
+                encrypted => {
+                    self.push(token, transfer);
+                    turn.handed_over = true;
+                    turn.unstamped |= encrypted.is_none();
                 }
-                Action::Device { token, transfer } => match failure(failed, token) {
-                    Some(errno) => {
-                        self.events.push(Event::DeviceDone {
-                            token,
-                            result: Err(errno),
-                        });
-                    }
-                    None => {
-                        self.push(token, &transfer);
-                        handed_over = true;
-                    }
-                },
-                Action::Complete { token, result } => {
-                    let result = failure(failed, token).map_or(result, Err);
-                    let (request, timing) = self.pipeline.finish(token, now_ns);
+            },
+            Action::Complete { token, result } => {
+                let result = turn
+                    .inline_result(token)
+                    .map_or(result, |inline| inline.and(result));
+                if let Some((request, timing)) = self.pipeline.finish(token, turn.now_ns) {
+                    let (request, timing) = (*request, *timing);
                     done.push(Completion {
                         ticket: Ticket(token),
                         request,
@@ -378,28 +396,40 @@ impl Queue {
                 }
             }
         }
-        if handed_over {
-            self.device.submit();
-            let now_ns = self.clock.now_ns();
-            self.pipeline.record_issued(&self.actions, now_ns);
-        }
     }
 
-    /// Runs the cipher here; returns the time it ended, and how.
-    fn run_inline(&mut self, token: Token, span: &Span) -> (u64, Result<(), Errno>) {
+    /// Runs the cipher here, and notes in `turn` when it ended, and how.
+    fn run_inline(&mut self, token: Token, span: &Span, turn: &mut Turn) {
         let start_ns = self.clock.now_ns();
         let result = self.run(token, span);
         let end_ns = self.clock.now_ns();
         self.pipeline
             .record_inline(token, end_ns, end_ns.saturating_sub(start_ns));
-        (end_ns, result)
+        turn.now_ns = end_ns;
+        turn.inline = Some((token, result));
     }
 
-    fn hand_off(&mut self, token: Token, span: Span, parts: NonZeroU8, route: Route) {
+    fn hand_off(
+        &mut self,
+        token: Token,
+        span: &Span,
+        parts: NonZeroU8,
+        write_thread: Option<&Transfer>,
+    ) {
         let Some(buffer) = self.take_buffer(token) else {
             return;
         };
-        let same_cpu = self.rules.same_cpu;
+        let route = match write_thread {
+            Some(&Transfer {
+                offset_bytes,
+                flags,
+                ..
+            }) => Route::WriteThread {
+                offset_bytes,
+                flags,
+            },
+            None => Route::Return,
+        };
         let work = Work {
             token: token.to_bits(),
             direction: span.direction,
@@ -409,7 +439,7 @@ impl Queue {
             target: span.target,
             buffer,
             parts,
-            same_cpu,
+            same_cpu: self.rules.same_cpu,
             route,
         };
         let refused = match &mut self.lane {
@@ -420,7 +450,7 @@ impl Queue {
             return;
         };
         put_back(&mut self.buffers, token, Some(buffer));
-        self.run_refused(token, &span);
+        self.run_refused(token, span);
     }
 
     /// Full workers never block the queue: the work runs here, and its end is an ordinary event.
@@ -502,11 +532,26 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// The error of the inline run that came just before, where it was this slot's.
-fn failure(failed: Option<(Token, Errno)>, token: Token) -> Option<Errno> {
-    failed
-        .filter(|&(of, _)| of == token)
-        .map(|(_, errno)| errno)
+/// Where one round of actions has got to.
+#[derive(Default)]
+struct Turn {
+    /// The last time stamp.
+    now_ns: u64,
+    /// Whether the device or the workers were given something.
+    handed_over: bool,
+    /// Whether some of that happened at a time that no stamp stands for yet.
+    unstamped: bool,
+    /// The last inline run: it decides whether what follows it for its slot may happen.
+    inline: Option<(Token, Result<(), Errno>)>,
+}
+
+impl Turn {
+    /// How the inline run that came just before went, where it was this slot's.
+    fn inline_result(&self, token: Token) -> Option<Result<(), Errno>> {
+        self.inline
+            .filter(|&(of, _)| of == token)
+            .map(|(_, result)| result)
+    }
 }
 
 fn put_back(buffers: &mut [Option<SlotBuffer>], token: Token, buffer: Option<SlotBuffer>) {

@@ -1,4 +1,3 @@
-#![forbid(unsafe_code)]
 //! An encrypted volume: a device, a cipher and a policy, from which queues are opened.
 //!
 //! A volume is immutable and cheap to clone; its queues share the device, the cipher and the worker

@@ -1,4 +1,3 @@
-#![forbid(unsafe_code)]
 //! A volume as a file: read and write any byte range, on the caller's thread.
 //!
 //! Ranges that don't start or end on a block boundary are read, changed and written back. Such a

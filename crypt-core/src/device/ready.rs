@@ -54,6 +54,10 @@ impl Ready {
     /// Moves as many completions to `done` as it has room for, oldest first.
     #[inline]
     pub(crate) fn drain_into(&mut self, done: &mut Vec<DeviceCompletion>) {
+        if done.is_empty() && done.capacity() == self.list.capacity() {
+            std::mem::swap(done, &mut self.list);
+            return;
+        }
         let room = done.capacity() - done.len();
         if room >= self.list.len() {
             done.append(&mut self.list);

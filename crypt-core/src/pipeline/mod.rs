@@ -35,6 +35,8 @@ use crate::policy::{CostTracker, Costs, Outcome, Placement, Policy};
 use crate::request::{Flags, Op, Request};
 use crate::units::SECTOR_BYTES;
 
+pub use step::Step;
+
 use place::Jobs;
 use slots::Slots;
 
@@ -125,6 +127,19 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The slot it is about.
+    #[inline]
+    #[must_use]
+    pub fn token(&self) -> Token {
+        match *self {
+            Self::Submit { token, .. }
+            | Self::DeviceDone { token, .. }
+            | Self::CryptDone { token, .. } => token,
+        }
+    }
+}
+
 /// Something for the driver to do, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -203,7 +218,7 @@ pub struct Timing {
 }
 
 /// Fixed room for the actions of one [`Pipeline::step`]; the caller keeps it and hands it in again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ActionBuffer {
     actions: Vec<Action>,
 }
@@ -256,6 +271,7 @@ pub struct Pipeline {
     costs: CostTracker,
     jobs: Jobs,
     counters: Counters,
+    in_flight: u32,
     at_device: u32,
     at_workers: u32,
 }
@@ -274,12 +290,14 @@ impl Pipeline {
             costs: CostTracker::new(costs),
             jobs: Jobs::with_capacity(config.depth),
             counters: Counters::default(),
+            in_flight: 0,
             at_device: 0,
             at_workers: 0,
         })
     }
 
     /// Takes a free slot; `None` when all are in use.
+    #[inline]
     pub fn claim(&mut self) -> Option<Token> {
         self.slots.claim()
     }
@@ -287,6 +305,7 @@ impl Pipeline {
     /// Gives a slot back: a claimed one that was not submitted, or one whose request is over.
     ///
     /// Ignored, and counted, for a slot in flight.
+    #[inline]
     pub fn release(&mut self, token: Token) {
         if !self.slots.release(token) {
             self.counters.stale_events += 1;
@@ -294,6 +313,7 @@ impl Pipeline {
     }
 
     /// Records that an [`Action::Crypt`] took until `now_ns` and `cipher_ns` of work.
+    #[inline]
     pub fn record_inline(&mut self, token: Token, now_ns: u64, cipher_ns: u64) {
         let Some(slot) = self.slots.live_mut(token) else {
             return;
@@ -308,7 +328,8 @@ impl Pipeline {
             wait_ns: 0,
             total_ns: now_ns.saturating_sub(slot.placed_ns),
         };
-        self.learn(&outcome);
+        self.costs.observe(&outcome);
+        self.policy.observe(&outcome);
     }
 
     /// Records that the hand-overs of the last step (its [`Action::Device`] and
@@ -334,27 +355,31 @@ impl Pipeline {
         }
     }
 
-    /// Ends a request that an [`Action::Complete`] announced, and gives its timing.
+    /// Ends a request that an [`Action::Complete`] announced; gives it back with its timing.
     ///
     /// The slot's data stays valid until [`Pipeline::release`] or the next [`Event::Submit`].
-    pub fn finish(&mut self, token: Token, now_ns: u64) -> (Request, Timing) {
+    /// `None`, and counted, for a stale token.
+    #[inline]
+    pub fn finish(&mut self, token: Token, now_ns: u64) -> Option<(&Request, &Timing)> {
         let Some(slot) = self.slots.live_mut(token) else {
             self.counters.stale_events += 1;
-            return (Request::flush(), Timing::default());
+            return None;
         };
         slot.note_issued(now_ns);
         slot.timing.completed_ns = now_ns;
-        (slot.request, slot.timing)
+        Some((&slot.request, &slot.timing))
     }
 
     /// Requests submitted and not yet complete.
     #[must_use]
+    #[inline]
     pub fn in_flight(&self) -> u32 {
-        self.slots.in_flight()
+        self.in_flight
     }
 
     /// Requests at the device, and at the workers or the write thread.
     #[must_use]
+    #[inline]
     pub fn outstanding(&self) -> (u32, u32) {
         (self.at_device, self.at_workers)
     }
@@ -387,14 +412,38 @@ impl Pipeline {
     pub fn config(&self) -> &PipelineConfig {
         &self.config
     }
-
-    fn learn(&mut self, outcome: &Outcome) {
-        self.costs.observe(outcome);
-        self.policy.observe(outcome);
-    }
 }
 
 impl PipelineConfig {
+    /// Whether there is a cipher stage.
+    #[inline]
+    fn encrypts(&self) -> bool {
+        self.crypto_sector_bytes != 0
+    }
+
+    /// Whether the volume takes the request at all.
+    fn admit(&self, request: &Request) -> Result<(), Errno> {
+        if request.op == Op::Flush {
+            return Ok(());
+        }
+        if self.read_only && request.op.is_write() {
+            return Err(Errno::EROFS);
+        }
+        if request.op == Op::Discard && !self.allow_discards {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let start = request.sector.to_bytes().ok_or(Errno::EINVAL)?;
+        let len = request.len.get();
+        let end = start.checked_add(len).ok_or(Errno::EINVAL)?;
+        // Blocks are powers of two, so one test serves start and length.
+        let unaligned = (start | len) & u64::from(self.block_bytes - 1) != 0;
+        let too_long = matches!(request.op, Op::Read | Op::Write) && len > self.slot_bytes.into();
+        if len == 0 || unaligned || end > self.volume_bytes || too_long {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<()> {
         let bad = |what: String| Err(Error::new(ErrorKind::InvalidInput, what));
         if self.depth == 0 || self.depth > MAX_DEPTH {
@@ -404,8 +453,10 @@ impl PipelineConfig {
             ));
         }
         let block = self.block_bytes;
-        if block == 0 || !u64::from(block).is_multiple_of(SECTOR_BYTES) {
-            return bad(format!("block size {block} is not a multiple of 512 bytes"));
+        if !block.is_power_of_two() || u64::from(block) < SECTOR_BYTES {
+            return bad(format!(
+                "block size {block} is not a power of two from 512 bytes up"
+            ));
         }
         if self.slot_bytes == 0 || !self.slot_bytes.is_multiple_of(block) {
             return bad(format!(
@@ -414,9 +465,9 @@ impl PipelineConfig {
             ));
         }
         let part = self.crypto_sector_bytes;
-        if part != 0 && !block.is_multiple_of(part) {
+        if part != 0 && !(part.is_power_of_two() && part <= block) {
             return bad(format!(
-                "block size {block} is not a multiple of the crypto sector {part}"
+                "crypto sector {part} is no power of two up to block size {block}"
             ));
         }
         let device_block = self.device_block_bytes;

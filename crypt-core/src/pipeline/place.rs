@@ -1,6 +1,6 @@
-#![forbid(unsafe_code)]
 //! The batch of cipher jobs of one step: collected while events are handled, placed by the policy
 //! in one call. Fixed room, one job per slot at most.
+#![forbid(unsafe_code)]
 
 use super::Token;
 use crate::policy::{Job, Load, Placement, Policy};
@@ -38,11 +38,9 @@ impl Jobs {
         self.jobs.len()
     }
 
-    /// Asks the policy once for the whole batch; with no workers everything stays inline.
+    /// Asks the policy once for the whole batch.
     pub(super) fn place(&mut self, policy: &mut dyn Policy, load: &Load) {
-        if load.workers > 0 && !self.jobs.is_empty() {
-            policy.place(&self.jobs, load, &mut self.placements);
-        }
+        policy.place(&self.jobs, load, &mut self.placements);
     }
 
     /// Token and placement of one job of the batch.

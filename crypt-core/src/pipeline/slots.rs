@@ -1,14 +1,23 @@
-#![forbid(unsafe_code)]
-//! The fixed table of request slots: which are free, and the state of those that are not.
+//! The fixed table of request slots, and how one request goes through its states.
 //!
 //! A slot is free, claimed (the caller fills it), at the device, at a worker, or done (the caller
-//! reads it). Its generation changes with each release, so that a late event finds it stale.
+//! reads it). Its generation changes with each release, so that a late event finds it stale. A
+//! request is done in chunks of at most a slot's length; reads and writes are one chunk.
+#![forbid(unsafe_code)]
 
-use super::{PipelineConfig, Timing, Token};
+use super::{Counters, Event, PipelineConfig, Timing, Token, Transfer};
 use crate::buffer::Area;
-use crate::policy::{Direction, Job};
+use crate::error::Errno;
+use crate::exec::{Source, Span};
+use crate::policy::{Direction, Job, Outcome, Placement};
 use crate::request::{Flags, Op, Request};
-use crate::units::SectorIndex;
+use crate::units::{SECTOR_BYTES, SectorIndex};
+
+/// Most repeats of one device operation without progress.
+const MAX_RETRIES: u8 = 64;
+
+/// Most parts of one job.
+const MAX_PARTS: u32 = 64;
 
 /// Who holds the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,29 +31,38 @@ pub(super) enum State {
     Done,
 }
 
+/// What a slot needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Device,
+    Crypt(Direction),
+    Complete(Result<u64, Errno>),
+}
+
 /// One request on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) state: State,
-    pub(super) generation: u32,
+    generation: u32,
     pub(super) request: Request,
     /// Whether a write's plaintext may be overwritten where it is.
-    pub(super) in_place: bool,
+    in_place: bool,
     /// Whether the write thread brings the result to the device.
     pub(super) routed: bool,
-    /// Bytes of the request done before the current chunk.
-    pub(super) chunk_offset_bytes: u64,
-    /// Length of the current chunk.
-    pub(super) chunk_bytes: u32,
-    /// Bytes of the current chunk that the device has transferred.
-    pub(super) transferred_bytes: u32,
+    /// Whether `timing.issued_ns` is set.
+    issued: bool,
     /// Repeats since the last progress.
-    pub(super) retries: u8,
+    retries: u8,
+    /// Length of the current chunk; 0 for an operation without payload.
+    chunk_bytes: u32,
+    /// Bytes of the current chunk that the device has transferred.
+    transferred_bytes: u32,
+    /// Bytes of the request done before the current chunk.
+    chunk_offset_bytes: u64,
     pub(super) job: Job,
     pub(super) placed_ns: u64,
     pub(super) device_since_ns: u64,
     pub(super) timing: Timing,
-    issued: bool,
 }
 
 impl Slot {
@@ -55,10 +73,11 @@ impl Slot {
             request: Request::flush(),
             in_place: false,
             routed: false,
-            chunk_offset_bytes: 0,
+            issued: false,
+            retries: 0,
             chunk_bytes: 0,
             transferred_bytes: 0,
-            retries: 0,
+            chunk_offset_bytes: 0,
             job: Job {
                 direction: Direction::Encrypt,
                 flags: Flags::empty(),
@@ -69,57 +88,218 @@ impl Slot {
             placed_ns: 0,
             device_since_ns: 0,
             timing: Timing::default(),
-            issued: false,
         }
     }
 
-    /// Starts a new request in the slot.
-    pub(super) fn begin(&mut self, request: Request, submitted_ns: u64, in_place: bool) {
-        self.request = request;
+    /// Whether the event fits the slot's state.
+    #[inline]
+    pub(super) fn expects(&self, event: &Event) -> bool {
+        match (event, self.state) {
+            (Event::Submit { .. }, State::Claimed | State::Done)
+            | (Event::DeviceDone { .. }, State::Device)
+            | (Event::CryptDone { .. }, State::Worker) => true,
+            (Event::DeviceDone { .. }, State::Worker) => self.routed,
+            _ => false,
+        }
+    }
+
+    /// Starts a request.
+    #[inline]
+    pub(super) fn submit(
+        &mut self,
+        request: &Request,
+        submitted_ns: u64,
+        in_place: bool,
+        config: &PipelineConfig,
+    ) -> Next {
+        self.request = *request;
         self.in_place = in_place;
         self.routed = false;
-        self.chunk_offset_bytes = 0;
+        self.issued = false;
         self.chunk_bytes = 0;
         self.transferred_bytes = 0;
+        self.chunk_offset_bytes = 0;
         self.retries = 0;
         self.timing = Timing {
             submitted_ns,
             ..Timing::default()
         };
-        self.issued = false;
+        if let Err(errno) = config.admit(request) {
+            return Next::Complete(Err(errno));
+        }
+        match request.op {
+            Op::Write | Op::WriteZeroes if config.encrypts() => Next::Crypt(Direction::Encrypt),
+            Op::Read | Op::Write => {
+                self.chunk_bytes = request.len.get() as u32;
+                Next::Device
+            }
+            Op::Flush | Op::Discard | Op::WriteZeroes | Op::Allocate => Next::Device,
+        }
     }
 
-    /// Makes the next chunk of at most a slot's length current.
-    pub(super) fn begin_chunk(&mut self, config: &PipelineConfig) {
-        let rest = self
-            .request
-            .len
-            .get()
-            .saturating_sub(self.chunk_offset_bytes);
-        self.chunk_bytes = rest.min(u64::from(config.slot_bytes)) as u32;
-        self.transferred_bytes = 0;
-        self.retries = 0;
+    /// Takes in what the device (or the write thread) did.
+    #[inline]
+    pub(super) fn device_done(
+        &mut self,
+        now_ns: u64,
+        result: Result<u64, Errno>,
+        config: &PipelineConfig,
+        counters: &mut Counters,
+    ) -> Next {
+        self.timing.device_ns += now_ns.saturating_sub(self.device_since_ns);
+        match result {
+            Err(Errno::EAGAIN | Errno::EINTR) if self.retries < MAX_RETRIES => {
+                self.retries += 1;
+                counters.retries += 1;
+                Next::Device
+            }
+            Err(errno) => Next::Complete(Err(errno)),
+            Ok(_) if self.chunk_bytes == 0 => Next::Complete(Ok(self.request.len.get())),
+            Ok(bytes) => self.transferred(bytes, config, counters),
+        }
+    }
+
+    /// Counts transferred bytes, in whole device blocks: a direct transfer can only go on from one.
+    #[inline]
+    fn transferred(
+        &mut self,
+        bytes: u64,
+        config: &PipelineConfig,
+        counters: &mut Counters,
+    ) -> Next {
+        let rest = self.chunk_bytes - self.transferred_bytes;
+        if bytes == 0 || bytes > u64::from(rest) {
+            return Next::Complete(Err(Errno::EIO));
+        }
+        if bytes == u64::from(rest) {
+            return self.chunk_done(config);
+        }
+        counters.short_transfers += 1;
+        let whole = bytes as u32 / config.device_block_bytes * config.device_block_bytes;
+        self.transferred_bytes += whole;
+        self.retries = if whole == 0 { self.retries + 1 } else { 0 };
+        match self.retries < MAX_RETRIES {
+            true => Next::Device,
+            false => Next::Complete(Err(Errno::EIO)),
+        }
+    }
+
+    #[inline]
+    fn chunk_done(&mut self, config: &PipelineConfig) -> Next {
+        match self.request.op {
+            Op::Read if config.encrypts() => Next::Crypt(Direction::Decrypt),
+            Op::WriteZeroes => {
+                self.chunk_offset_bytes += u64::from(self.chunk_bytes);
+                match self.chunk_offset_bytes < self.request.len.get() {
+                    true => Next::Crypt(Direction::Encrypt),
+                    false => Next::Complete(Ok(self.request.len.get())),
+                }
+            }
+            _ => Next::Complete(Ok(self.request.len.get())),
+        }
+    }
+
+    /// Takes in what the workers did; the outcome of the job.
+    pub(super) fn crypt_done(&mut self, now_ns: u64, cipher_ns: u64, wait_ns: u64) -> Outcome {
+        self.timing.cipher_ns += cipher_ns;
+        self.timing.wait_ns += wait_ns;
+        Outcome {
+            job: self.job,
+            placement: self.timing.placement.unwrap_or(Placement::Inline),
+            cipher_ns,
+            wait_ns,
+            total_ns: now_ns.saturating_sub(self.placed_ns),
+        }
+    }
+
+    /// What follows cipher work: the device for a write, the end for a read.
+    #[inline]
+    pub(super) fn after_crypt(&self) -> Next {
+        match self.job.direction {
+            Direction::Encrypt => Next::Device,
+            Direction::Decrypt => Next::Complete(Ok(self.request.len.get())),
+        }
+    }
+
+    /// The next cipher work: a read's one chunk where it arrived, or a write's next chunk.
+    #[inline]
+    pub(super) fn next_job(&mut self, direction: Direction, config: &PipelineConfig) -> Job {
+        if direction == Direction::Encrypt {
+            let rest = self.request.len.get() - self.chunk_offset_bytes;
+            self.chunk_bytes = rest.min(u64::from(config.slot_bytes)) as u32;
+            self.transferred_bytes = 0;
+            self.retries = 0;
+        }
+        let sectors = self.chunk_bytes >> config.crypto_sector_bytes.trailing_zeros().min(31);
+        self.job = Job {
+            direction,
+            flags: self.request.flags,
+            sector: SectorIndex::new(
+                self.request.sector.get() + self.chunk_offset_bytes / SECTOR_BYTES,
+            ),
+            len_bytes: self.chunk_bytes,
+            max_parts: sectors.clamp(1, MAX_PARTS) as u8,
+        };
+        self.job
+    }
+
+    /// The cipher work of the current chunk.
+    #[inline]
+    pub(super) fn span(&self, config: &PipelineConfig) -> Span {
+        Span {
+            direction: self.job.direction,
+            first: self.job.sector,
+            area_offset_bytes: 0,
+            len_bytes: self.job.len_bytes,
+            source: match self.request.op {
+                Op::WriteZeroes => Source::Zeroes,
+                _ => Source::Area(Area::Data),
+            },
+            target: self.device_area(config),
+        }
+    }
+
+    /// The device operation for what is left of the current chunk, or of the whole request where
+    /// it has no payload.
+    #[inline]
+    pub(super) fn transfer(&self, config: &PipelineConfig) -> Transfer {
+        let request = &self.request;
+        let start = match request.op {
+            Op::Flush => 0,
+            _ => config.data_offset_bytes + request.sector.get() * SECTOR_BYTES,
+        };
+        let (op, len_bytes) = match self.chunk_bytes {
+            0 => (request.op, request.len.get()),
+            chunk if request.op == Op::Read => {
+                (Op::Read, u64::from(chunk - self.transferred_bytes))
+            }
+            chunk => (Op::Write, u64::from(chunk - self.transferred_bytes)),
+        };
+        Transfer {
+            op,
+            flags: request.flags,
+            offset_bytes: start + self.chunk_offset_bytes + u64::from(self.transferred_bytes),
+            len_bytes,
+            area: self.device_area(config),
+            area_offset_bytes: self.transferred_bytes,
+        }
+    }
+
+    /// The area that the device transfers from or to.
+    #[inline]
+    fn device_area(&self, config: &PipelineConfig) -> Area {
+        match self.request.op {
+            Op::Write | Op::WriteZeroes if config.encrypts() && !self.in_place => Area::Bounce,
+            _ => Area::Data,
+        }
     }
 
     /// Notes when the request first left the queue's thread; later calls change nothing.
+    #[inline]
     pub(super) fn note_issued(&mut self, now_ns: u64) {
         if !self.issued {
             self.issued = true;
             self.timing.issued_ns = now_ns;
-        }
-    }
-
-    /// First sector of the current chunk, in the volume.
-    pub(super) fn chunk_sector(&self) -> SectorIndex {
-        SectorIndex::new(self.request.sector.get() + self.chunk_offset_bytes / 512)
-    }
-
-    /// The area that the device transfers from or to.
-    pub(super) fn device_area(&self, config: &PipelineConfig) -> Area {
-        let bounced = config.crypto_sector_bytes != 0 && !self.in_place;
-        match self.request.op {
-            Op::Write | Op::WriteZeroes if bounced => Area::Bounce,
-            _ => Area::Data,
         }
     }
 }
@@ -129,7 +309,6 @@ impl Slot {
 pub(super) struct Slots {
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    in_flight: u32,
 }
 
 impl Slots {
@@ -137,10 +316,10 @@ impl Slots {
         Self {
             slots: vec![Slot::new(); depth as usize].into_boxed_slice(),
             free: (0..depth).rev().collect(),
-            in_flight: 0,
         }
     }
 
+    #[inline]
     pub(super) fn claim(&mut self) -> Option<Token> {
         let index = self.free.pop()?;
         let slot = &mut self.slots[index as usize];
@@ -152,6 +331,7 @@ impl Slots {
     }
 
     /// Frees a claimed or done slot; false where it is neither.
+    #[inline]
     pub(super) fn release(&mut self, token: Token) -> bool {
         let Some(slot) = self.live_mut(token) else {
             return false;
@@ -173,22 +353,9 @@ impl Slots {
             .filter(|slot| slot.generation == token.generation)
     }
 
-    /// The slot of a token, if it is in one of these states.
+    /// The slot of a token that was live before in the same step.
     #[inline]
-    pub(super) fn in_state(&mut self, token: Token, states: &[State]) -> Option<&mut Slot> {
-        self.live_mut(token)
-            .filter(|slot| states.contains(&slot.state))
-    }
-
-    pub(super) fn count_begin(&mut self) {
-        self.in_flight += 1;
-    }
-
-    pub(super) fn count_end(&mut self) {
-        self.in_flight -= 1;
-    }
-
-    pub(super) fn in_flight(&self) -> u32 {
-        self.in_flight
+    pub(super) fn at_mut(&mut self, token: Token) -> &mut Slot {
+        &mut self.slots[token.index()]
     }
 }

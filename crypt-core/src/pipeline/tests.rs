@@ -126,7 +126,7 @@ fn an_inline_write_is_encrypted_then_sent_from_the_bounce_area() {
         result: Ok(8192),
     }]);
     assert_eq!(completed(&actions), Some(Ok(8192)));
-    let (_, timing) = bench.pipeline.finish(token, bench.now_ns);
+    let (_, timing) = bench.pipeline.finish(token, bench.now_ns).unwrap();
     assert_eq!(
         (timing.cipher_ns, timing.placement),
         (5, Some(Placement::Inline))
@@ -447,7 +447,7 @@ proptest! {
             events.clear();
             for action in &actions {
                 if let Action::Complete { token, result } = *action {
-                    let (request, timing) = bench.pipeline.finish(token, bench.now_ns);
+                    let (&request, &timing) = bench.pipeline.finish(token, bench.now_ns).unwrap();
                     if let Ok(bytes) = result {
                         prop_assert_eq!(bytes, request.len.get());
                     }
