@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod policy;
 pub mod quantity;
 
 use std::path::Path;
@@ -176,7 +177,7 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cipher_throttle: Option<Rate>,
 
-    /// Bytes of each volume that requests fall into
+    /// Bytes of each volume that requests fall into [default: a file's size, otherwise 128m]
     #[arg(long, value_name = "SIZE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
@@ -324,7 +325,7 @@ mod tests {
         let same = Definition::default().over(fallback.clone());
         assert_eq!(same, fallback);
         assert!(!fallback.device.is_empty() && !fallback.policy.is_empty());
-        assert!(fallback.runtime.is_some() && fallback.size.is_some());
+        assert!(fallback.runtime.is_some() && fallback.repeats.is_some());
     }
 
     #[test]

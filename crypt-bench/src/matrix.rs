@@ -1,0 +1,446 @@
+//! From a definition to a plan: every combination of the axes, checked, in the order of execution.
+//!
+//! Pure but for the sizes of existing files, which the caller looks up. What can't be measured is
+//! refused here, before anything is opened or written.
+
+#![forbid(unsafe_code)]
+
+use std::collections::HashSet;
+
+use crypt_core::spec::CipherSpec;
+use crypt_core::units::SectorSize;
+
+use crate::definition::device::DeviceSpec;
+use crate::definition::quantity::Size;
+use crate::definition::{Definition, policy};
+use crate::result::{CellParams, Rw};
+
+/// Bytes of each volume where neither the definition nor a file says how many.
+pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
+/// Longest request.
+const MAX_BLOCK_BYTES: u64 = 64 << 20;
+/// Most requests in flight per job.
+const MAX_DEPTH: u32 = 16_384;
+/// Most jobs over all volumes.
+const MAX_JOBS: u64 = 1024;
+/// Most cells with their policies and repeats; more is a mistake.
+const MAX_RUNS: u64 = 1_000_000;
+
+/// A checked matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// Cells without their policy, in the order of execution.
+    pub cells: Vec<CellParams>,
+    /// Policies that every cell runs under, interleaved.
+    pub policies: Vec<String>,
+    /// Runs of each cell under each policy.
+    pub repeats: u32,
+}
+
+/// What is known about the machine and its files.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// CPUs that the process may use.
+    pub cpus: &'a [u32],
+    /// Capacity of a device, in bytes, where it exists already.
+    pub size_bytes: &'a dyn Fn(&DeviceSpec) -> Option<u64>,
+}
+
+/// Cipher, key length and sector size.
+type Crypt = (String, Option<u32>, u32);
+
+impl Matrix {
+    /// Every combination of the definition's axes.
+    ///
+    /// # Errors
+    /// The first thing that can't be measured: what, and what to write instead.
+    pub fn new(definition: &Definition, facts: &Facts<'_>) -> Result<Self, String> {
+        let policies = policy::join_flags(&definition.policy)?;
+        let policies = policy::with_baselines(policies, definition.only.unwrap_or(false));
+        let repeats = definition.repeats.unwrap_or(1);
+        check_runs(definition)?;
+        check_ranges(definition, facts)?;
+        let crypts = crypts(definition)?;
+        let patterns = patterns(definition)?;
+        let mut cells: Vec<CellParams> = Vec::new();
+        for device in &definition.device {
+            for crypt in &crypts {
+                for &(rw, percent) in &patterns {
+                    let base = base(definition, device, crypt, (rw, percent), facts)?;
+                    spread(definition, &base, facts, device, &mut cells)?;
+                }
+            }
+        }
+        let mut seen = HashSet::new();
+        cells.retain(|cell| seen.insert(cell.clone()));
+        Ok(Self {
+            cells,
+            policies,
+            repeats,
+        })
+    }
+
+    /// Every cell under every policy, in the order of execution.
+    #[must_use]
+    pub fn plan(&self) -> Vec<CellParams> {
+        let with_policy = |cell: &CellParams, policy: &String| CellParams {
+            policy: policy.clone(),
+            ..cell.clone()
+        };
+        self.cells
+            .iter()
+            .flat_map(|cell| {
+                self.policies
+                    .iter()
+                    .map(move |name| with_policy(cell, name))
+            })
+            .collect()
+    }
+
+    /// Number of runs.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.cells.len() as u64 * self.policies.len() as u64 * u64::from(self.repeats)
+    }
+}
+
+/// Adds `base` with every block size, depth, number of jobs and of volumes.
+fn spread(
+    definition: &Definition,
+    base: &CellParams,
+    facts: &Facts<'_>,
+    device: &DeviceSpec,
+    cells: &mut Vec<CellParams>,
+) -> Result<(), String> {
+    for &devices in &definition.devices {
+        let size_bytes = volume_size(definition, device, devices, base, facts)?;
+        for &block in &definition.bs {
+            check_block(block, size_bytes, base)?;
+            for &depth in &definition.depth {
+                for &jobs in &definition.jobs {
+                    let cell = CellParams {
+                        block_size_bytes: block.0,
+                        depth,
+                        jobs,
+                        devices,
+                        size_bytes,
+                        ..base.clone()
+                    };
+                    cells.push(cell);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn base(
+    definition: &Definition,
+    device: &DeviceSpec,
+    (cipher, key_bits, sector_size_bytes): &Crypt,
+    (rw, rwmixread_percent): (Rw, u8),
+    facts: &Facts<'_>,
+) -> Result<CellParams, String> {
+    let millis = |time: Option<crate::definition::quantity::Time>| {
+        time.map_or(0, |time| time.0.as_millis() as u64)
+    };
+    let runtime_ms = millis(definition.runtime);
+    if runtime_ms == 0 {
+        return Err("--runtime: at least 1ms".to_owned());
+    }
+    Ok(CellParams {
+        device: device.to_string(),
+        cipher: cipher.clone(),
+        key_bits: *key_bits,
+        sector_size_bytes: *sector_size_bytes,
+        rw,
+        rwmixread_percent,
+        block_size_bytes: 0,
+        depth: 0,
+        jobs: 0,
+        issuer_cpus: definition.issuers.clone().unwrap_or_default().0,
+        devices: 0,
+        workers: definition.workers.unwrap_or(facts.cpus.len() as u32),
+        policy: String::new(),
+        hipri: definition.hipri.unwrap_or(false),
+        readahead: definition.readahead.unwrap_or(false),
+        direct: device.is_file() && definition.direct.unwrap_or(true),
+        cipher_throttle_bytes_per_s: definition.cipher_throttle.map(|rate| rate.0),
+        size_bytes: 0,
+        runtime_ms,
+        ramp_ms: millis(definition.ramp),
+        seed: definition.seed.unwrap_or(1),
+    })
+}
+
+/// Refuses a matrix that would take for ever, before it is expanded.
+fn check_runs(definition: &Definition) -> Result<(), String> {
+    let axes = [
+        definition.device.len(),
+        definition.rw.len(),
+        definition.rwmixread.len(),
+        definition.bs.len(),
+        definition.depth.len(),
+        definition.jobs.len(),
+        definition.devices.len(),
+        definition.policy.len(),
+        definition.cipher.len(),
+        definition.key_bits.len(),
+        definition.sector_size.len(),
+    ];
+    let repeats = u64::from(definition.repeats.unwrap_or(1));
+    let runs = axes
+        .iter()
+        .fold(repeats, |runs, &len| runs.saturating_mul(len as u64));
+    if runs > MAX_RUNS {
+        return Err(format!(
+            "{runs} runs are too many: at most {MAX_RUNS}; measure fewer axes at a time"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks what needs no other value to be wrong.
+fn check_ranges(definition: &Definition, facts: &Facts<'_>) -> Result<(), String> {
+    for &depth in &definition.depth {
+        if depth == 0 || depth > MAX_DEPTH {
+            return Err(format!(
+                "--depth {depth}: from 1 to {MAX_DEPTH} requests in flight"
+            ));
+        }
+    }
+    for (name, values) in [("jobs", &definition.jobs), ("devices", &definition.devices)] {
+        if values.contains(&0) {
+            return Err(format!("--{name} 0: at least 1"));
+        }
+    }
+    let most = |values: &[u32]| u64::from(values.iter().copied().max().unwrap_or(1));
+    let jobs = most(&definition.jobs) * most(&definition.devices);
+    if jobs > MAX_JOBS {
+        return Err(format!("{jobs} jobs over all volumes: at most {MAX_JOBS}"));
+    }
+    if definition
+        .workers
+        .is_some_and(|workers| workers == 0 || workers > 4096)
+    {
+        return Err("--workers: from 1 to 4096 threads".to_owned());
+    }
+    if definition.repeats == Some(0) {
+        return Err("--repeats 0: at least 1".to_owned());
+    }
+    for cpu in definition.issuers.iter().flat_map(|list| &list.0) {
+        if !facts.cpus.contains(cpu) {
+            let allowed: Vec<String> = facts.cpus.iter().map(u32::to_string).collect();
+            return Err(format!(
+                "--issuers: CPU {cpu} is not among those that may be used here ({})",
+                allowed.join(",")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Patterns with their share of reads; a pure pattern appears once whatever the mixes are.
+fn patterns(definition: &Definition) -> Result<Vec<(Rw, u8)>, String> {
+    if let Some(percent) = definition.rwmixread.iter().find(|&&percent| percent > 100) {
+        return Err(format!("--rwmixread {percent}: from 0 to 100 percent"));
+    }
+    let mut patterns = Vec::new();
+    for &rw in &definition.rw {
+        let percents: &[u8] = match (rw.reads(), rw.writes()) {
+            (true, true) => &definition.rwmixread,
+            (true, false) => &[100],
+            _ => &[0],
+        };
+        for &percent in percents {
+            if !patterns.contains(&(rw, percent)) {
+                patterns.push((rw, percent));
+            }
+        }
+    }
+    Ok(patterns)
+}
+
+/// Ciphers with their key length and sector size; each combination that means something, once.
+fn crypts(definition: &Definition) -> Result<Vec<Crypt>, String> {
+    let mut crypts: Vec<Crypt> = Vec::new();
+    for cipher in &definition.cipher {
+        for &sector_size in &definition.sector_size {
+            if SectorSize::from_bytes(sector_size.0).is_none() {
+                return Err(format!(
+                    "--sector-size {sector_size}: use 512, 1k, 2k or 4k"
+                ));
+            }
+            for key_bits in key_lengths(cipher, &definition.key_bits)? {
+                // Without a crypt stage there is no crypto sector; requests are whole 512-byte sectors.
+                let sector = if cipher == "none" {
+                    512
+                } else {
+                    sector_size.0 as u32
+                };
+                let crypt = (cipher.clone(), key_bits, sector);
+                if !crypts.contains(&crypt) {
+                    crypts.push(crypt);
+                }
+            }
+        }
+    }
+    Ok(crypts)
+}
+
+fn key_lengths(cipher: &str, asked: &[u32]) -> Result<Vec<Option<u32>>, String> {
+    if cipher == "none" {
+        return Ok(vec![None]);
+    }
+    let spec: CipherSpec = cipher
+        .parse()
+        .map_err(|error| format!("--cipher: {error}, none"))?;
+    let possible: Vec<u32> = spec
+        .key_lens_bytes()
+        .iter()
+        .map(|&bytes| 8 * bytes as u32)
+        .collect();
+    if possible == [0] {
+        return Ok(vec![None]);
+    }
+    for bits in asked {
+        if !possible.contains(bits) {
+            let possible: Vec<String> = possible.iter().map(u32::to_string).collect();
+            return Err(format!(
+                "--key-bits {bits}: {cipher} takes {} (XTS has two keys: 256 is AES-128, 512 is \
+                 AES-256)",
+                possible.join(" or ")
+            ));
+        }
+    }
+    Ok(asked.iter().copied().map(Some).collect())
+}
+
+/// Length of each volume: as asked, or an even share of what exists.
+fn volume_size(
+    definition: &Definition,
+    device: &DeviceSpec,
+    devices: u32,
+    base: &CellParams,
+    facts: &Facts<'_>,
+) -> Result<u64, String> {
+    let sector = u64::from(base.sector_size_bytes);
+    let existing = (facts.size_bytes)(device);
+    let size = match (definition.size, existing) {
+        (Some(size), _) => size.0,
+        (None, Some(bytes)) if devices == 1 => bytes,
+        (None, Some(bytes)) => bytes / u64::from(devices) / sector * sector,
+        (None, None) => DEFAULT_SIZE_BYTES,
+    };
+    if size == 0 || !size.is_multiple_of(sector) {
+        return Err(format!(
+            "{device}: a size of {size} bytes is not a multiple of the {sector}-byte sector ({} \
+             bytes too many); give another --size or --sector-size",
+            size % sector
+        ));
+    }
+    let needed = size.checked_mul(u64::from(devices));
+    match (needed, existing) {
+        (None, _) => Err(format!(
+            "{devices} volumes of {size} bytes are beyond 64 bits"
+        )),
+        (Some(needed), Some(bytes)) if needed > bytes => Err(format!(
+            "{device} has {bytes} bytes, but {devices} x {size} are asked for; give a smaller --size"
+        )),
+        _ => Ok(size),
+    }
+}
+
+fn check_block(block: Size, size_bytes: u64, base: &CellParams) -> Result<(), String> {
+    let sector = u64::from(base.sector_size_bytes);
+    if block.0 == 0 || !block.0.is_multiple_of(sector) {
+        return Err(format!(
+            "--bs {block}: not a multiple of the sector size of {sector} bytes of {}; use a larger \
+             block or a smaller --sector-size",
+            base.cipher
+        ));
+    }
+    if block.0 > MAX_BLOCK_BYTES {
+        return Err(format!("--bs {block}: at most {}", Size(MAX_BLOCK_BYTES)));
+    }
+    if size_bytes < block.0 {
+        return Err(format!(
+            "--size {}: smaller than a block of {block}; give at least {block}",
+            Size(size_bytes)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(toml: &str) -> Result<Matrix, String> {
+        let definition = Definition::parse(toml).unwrap();
+        let definition = definition.over(Definition::fallback().unwrap());
+        let facts = Facts {
+            cpus: &[0, 1],
+            size_bytes: &|device| matches!(device, DeviceSpec::File(_)).then_some(10_000_000),
+        };
+        Matrix::new(&definition, &facts)
+    }
+
+    #[test]
+    fn every_combination_is_there_once_with_its_policies_together() {
+        let matrix = matrix(
+            "device = ['null']\nrw = ['randread', 'randrw']\nrwmixread = [30, 70]\n\
+             bs = ['4k', '8k']\ndepth = [1, 2]\ncipher = ['aes-xts-plain64', 'none']\n\
+             key-bits = [256, 512]\npolicy = ['adaptive']",
+        )
+        .unwrap();
+        // (two key lengths + none) x (randread + two mixes) x two block sizes x two depths
+        assert_eq!(matrix.cells.len(), 3 * 3 * 2 * 2);
+        let plan = matrix.plan();
+        assert_eq!(plan.len(), matrix.cells.len() * 3);
+        assert_eq!(plan[0].without_policy(), plan[2].without_policy());
+        let names: Vec<&str> = plan[..3].iter().map(|cell| cell.policy.as_str()).collect();
+        assert_eq!(names, ["inline", "workqueue", "adaptive"]);
+    }
+
+    #[test]
+    fn volumes_share_an_existing_file() {
+        let matrix =
+            matrix("device = ['file:x']\ndevices = [3]\nbs = ['4k']\nrw = ['read']").unwrap();
+        assert_eq!(matrix.cells[0].size_bytes, 10_000_000 / 3 / 4096 * 4096);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused_with_a_reason() {
+        for (toml, reason) in [
+            ("depth = [0]", "--depth 0"),
+            ("depth = [20000]", "16384"),
+            ("bs = ['512']", "sector size of 4096"),
+            ("bs = ['6k']", "sector size of 4096"),
+            ("bs = ['0']", "--bs 0"),
+            ("bs = ['1g']", "at most 64m"),
+            (
+                "size = '2k'\nsector-size = ['512']\nbs = ['4k']",
+                "smaller than a block",
+            ),
+            ("size = '4097'", "1 bytes too many"),
+            ("device = ['file:x']\nsize = '1g'", "10000000 bytes"),
+            ("device = ['file:x']", "too many"),
+            ("rwmixread = [101]", "0 to 100"),
+            ("cipher = ['aes-cbc-essiv']", "none"),
+            ("key-bits = [128]", "256 is AES-128"),
+            ("sector-size = ['8k']", "512, 1k, 2k or 4k"),
+            ("jobs = [0]", "--jobs 0"),
+            ("issuers = '7'", "CPU 7"),
+            ("repeats = 0", "--repeats"),
+            ("repeats = 4000000000", "too many"),
+            ("runtime = '0'", "--runtime"),
+            ("workers = 0", "--workers"),
+            ("policy = ['fast']", "not a policy"),
+            ("devices = [100]\njobs = [100]", "10000 jobs"),
+        ] {
+            let message = matrix(toml).unwrap_err();
+            assert!(message.contains(reason), "{toml}: {message}");
+        }
+    }
+}
