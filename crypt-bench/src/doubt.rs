@@ -52,8 +52,13 @@ pub enum Doubt {
     },
     /// Reads went to a file that was never written: the device may not have been asked at all.
     NeverWritten,
-    /// Reads may come from the page cache rather than from the device.
-    Cached,
+    /// Reads came from the page cache rather than from the device.
+    Cached {
+        /// Share of the bytes read that the storage delivered; null where it can't be known.
+        from_storage_percent: Option<f64>,
+    },
+    /// The file lives in memory (tmpfs): this measures no disk.
+    MemoryFilesystem,
     /// The page cache was to be bypassed, and was not.
     NotDirect,
     /// Polling was asked for, and the device can't: the queue spins on completions instead.
@@ -119,7 +124,7 @@ impl Doubt {
                 | Self::ShortTransfers { .. }
                 | Self::RuntimeShort { .. }
                 | Self::NeverWritten
-                | Self::Cached
+                | Self::Cached { .. }
                 | Self::NotDirect
         )
     }
@@ -148,7 +153,14 @@ impl fmt::Display for Doubt {
                 achieved_ms,
             } => write!(f, "{asked_ms} ms asked, {achieved_ms} ms measured"),
             Self::NeverWritten => f.write_str("reads of a file that was never fully written"),
-            Self::Cached => f.write_str("reads may come from the page cache"),
+            Self::Cached {
+                from_storage_percent: Some(percent),
+            } => write!(
+                f,
+                "page cache: the storage delivered only {percent:.0} % of the bytes read"
+            ),
+            Self::Cached { .. } => f.write_str("reads may come from the page cache"),
+            Self::MemoryFilesystem => f.write_str("the file lives in memory: no disk was measured"),
             Self::NotDirect => f.write_str("direct I/O asked for, but the page cache was used"),
             Self::PollingNotPossible => {
                 f.write_str("HIPRI on a device that can't poll: spinning on completions instead")

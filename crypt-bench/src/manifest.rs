@@ -24,6 +24,8 @@ pub struct Manifest {
     pub environment: Environment,
     /// The definition that the plan was made from, as TOML.
     pub definition_toml: String,
+    /// Files that the run made because it was told to, which `--resume` may therefore write to.
+    pub created_files: Vec<CreatedFile>,
     /// Start of the run, RFC 3339.
     pub started: String,
     /// End of the run, RFC 3339; null while it runs or after it was killed.
@@ -37,6 +39,18 @@ pub struct Manifest {
     /// SHA-256 over the plan, the repeats, the binary and the host, in hex: `--resume` continues only where
     /// it is the same.
     pub plan_hash: String,
+}
+
+/// A file that a run made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct CreatedFile {
+    /// Where, as named on the command line.
+    pub path: String,
+    /// Number of its file system.
+    pub file_system: u64,
+    /// Its number in there.
+    pub inode: u64,
 }
 
 /// How a run stands.

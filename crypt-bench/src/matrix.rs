@@ -165,6 +165,7 @@ fn base(
         hipri: definition.hipri.unwrap_or(false),
         readahead: definition.readahead.unwrap_or(false),
         direct: device.is_file() && definition.direct.unwrap_or(true),
+        engine: definition.engine.unwrap_or_default().to_string(),
         cipher_throttle_bytes_per_s: definition.cipher_throttle.map(|rate| rate.0),
         size_bytes: 0,
         runtime_ms,

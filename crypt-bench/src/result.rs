@@ -112,6 +112,8 @@ pub struct CellParams {
     pub readahead: bool,
     /// Whether the page cache is to be bypassed.
     pub direct: bool,
+    /// Mechanism of files: `auto`, `io_uring` or `sync`.
+    pub engine: String,
     /// Upper bound of the cipher's speed on one core; null for none.
     pub cipher_throttle_bytes_per_s: Option<u64>,
     /// Bytes of each volume that requests fall into.

@@ -72,7 +72,44 @@ impl fmt::Display for DeviceSpec {
     }
 }
 
-as_text!(DeviceSpec);
+/// How files are read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// io_uring, or plain system calls where the system refuses it.
+    #[default]
+    Auto,
+    /// io_uring or nothing.
+    IoUring,
+    /// Plain system calls, one request at a time.
+    Sync,
+}
+
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "io_uring" => Ok(Self::IoUring),
+            "sync" => Ok(Self::Sync),
+            _ => Err(format!(
+                "`{text}` is not an engine: use auto, io_uring or sync"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::IoUring => "io_uring",
+            Self::Sync => "sync",
+        })
+    }
+}
+
+as_text!(DeviceSpec, Engine);
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::result::Rw;
-use device::DeviceSpec;
+use device::{DeviceSpec, Engine};
 use quantity::{CpuList, Rate, Size, Time};
 
 /// The definitions that come with the program, by name.
@@ -172,6 +172,11 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
 
+    /// How files are read and written: auto (io_uring, or sync where it is refused), io_uring, sync
+    #[arg(long, value_name = "ENGINE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+
     /// Slow the cipher down to this speed on one core: 0.2GB/s
     #[arg(long, value_name = "RATE")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -267,6 +272,7 @@ impl Definition {
             hipri: self.hipri.or(base.hipri),
             readahead: self.readahead.or(base.readahead),
             direct: self.direct.or(base.direct),
+            engine: self.engine.or(base.engine),
             cipher_throttle: self.cipher_throttle.or(base.cipher_throttle),
             size: self.size.or(base.size),
             runtime: self.runtime.or(base.runtime),
