@@ -20,6 +20,7 @@ pub mod memory;
 pub mod null;
 mod ready;
 mod ring;
+mod ring_entry;
 mod ring_queue;
 mod sync;
 mod sysfs;

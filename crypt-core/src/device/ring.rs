@@ -17,44 +17,22 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use io_uring::types::{FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, opcode, squeue, types};
-use rustix::fs::FallocateFlags;
-use rustix::io::ReadWriteFlags;
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{Builder, IoUring, opcode, types};
 
-use crate::buffer::{Area, SlabGuard, SlotBuffer};
+use crate::buffer::SlotBuffer;
 use crate::device::DeviceOp;
-use crate::device::sync::{ZEROS_BYTES, zeros};
+use crate::device::ring_entry::{self, Action, Registered};
+use crate::device::sync::zeros;
 use crate::error::Errno;
-use crate::request::{Flags, Op};
 
-/// Most bytes that Linux moves in one call (`MAX_RW_COUNT` for 4 KiB pages).
-const TRANSFER_LIMIT_BYTES: u64 = 0x7fff_f000;
 /// Most buffers that can be registered (`IORING_MAX_REG_BUFFERS`).
 const REGISTERED_LIMIT: usize = 1 << 14;
-/// The only file that is registered.
-const FILE: types::Fixed = types::Fixed(0);
 /// `user_data` of the watch on the wake-up; all other values index the table.
 const WAKE: u64 = u64::MAX;
 /// How long a dropped ring waits for the next completion before it gives up and leaks: longer than
 /// the block layer's own time-out of 30 s.
 const DRAIN_LIMIT: Duration = Duration::from_secs(90);
-
-/// What the kernel is asked to do next for an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Read into, or write from, the operation's memory.
-    Transfer,
-    /// `fdatasync`.
-    Sync,
-    /// `fallocate` with these flags on the operation's range.
-    Fallocate(FallocateFlags),
-    /// Write zeros to the operation's range, of which the first `done_bytes` are done.
-    Zeros {
-        /// Bytes written so far.
-        done_bytes: u64,
-    },
-}
 
 /// What a ring has to report.
 #[derive(Debug)]
@@ -90,22 +68,6 @@ struct Flight {
     action: Action,
 }
 
-/// The slots whose memory is registered: consecutive ones of one slab.
-struct Registered {
-    slab: SlabGuard,
-    first_index: u32,
-    count: u32,
-}
-
-impl Registered {
-    /// Where the slot stands among the registered buffers.
-    fn position(&self, slot: &SlotBuffer) -> Option<u16> {
-        let position = slot.index().checked_sub(self.first_index)?;
-        let known = self.slab.owns(slot) && position < self.count;
-        known.then_some(position as u16)
-    }
-}
-
 impl Ring {
     /// A disabled ring of `depth` operations on `file`. With `iopoll`, completions are polled from
     /// the hardware, and only transfers may be started.
@@ -137,28 +99,17 @@ impl Ring {
     /// The system's: `ENOMEM` where more memory would be locked than RLIMIT_MEMLOCK allows. The
     /// ring then works unregistered.
     pub(super) fn register(&mut self, slots: &[SlotBuffer]) -> io::Result<()> {
-        let Some(first) = slots.first() else {
+        if slots.is_empty() {
             return Ok(());
-        };
-        let slab = first.slab();
-        let indices = first.index()..;
-        let consecutive = slots
-            .iter()
-            .zip(indices)
-            .all(|(slot, index)| slab.owns(slot) && slot.index() == index);
-        if !consecutive || slots.len() > REGISTERED_LIMIT {
-            return Err(Errno::EINVAL.into());
         }
+        let registered = Registered::new(slots).filter(|_| slots.len() <= REGISTERED_LIMIT);
+        let registered = registered.ok_or(Errno::EINVAL)?;
         let vectors: Vec<libc::iovec> = slots.iter().map(vector).collect();
         let submitter = self.uring.submitter();
         // SAFETY: the vectors lie in the slab, which `self.registered` keeps in place until the ring
         // is gone. Registration alone moves no data.
         unsafe { submitter.register_buffers(&vectors) }?;
-        self.registered = Some(Registered {
-            slab,
-            first_index: first.index(),
-            count: slots.len() as u32,
-        });
+        self.registered = Some(registered);
         Ok(())
     }
 
@@ -186,7 +137,8 @@ impl Ring {
             return Err(op);
         };
         let flight = self.flights[index as usize].insert(Flight { op, action });
-        let entry = entry(flight, self.registered.as_ref(), self.zeros.as_ref());
+        let Flight { op, action } = flight;
+        let entry = ring_entry::build(op, *action, self.registered.as_ref(), self.zeros.as_ref());
         let entry = entry.user_data(u64::from(index));
         // SAFETY: the entry points into the buffer of `flight.op`, or into `self.zeros`. Both stay
         // in `self` until this operation's completion, and are forgotten by `drop` if it never comes.
@@ -362,70 +314,6 @@ fn build(depth: u32, iopoll: bool) -> io::Result<IoUring> {
         }
     }
     Err(refused)
-}
-
-/// The submission entry of an operation. It points into the operation's buffer or into `zeros`.
-fn entry(
-    flight: &mut Flight,
-    registered: Option<&Registered>,
-    zeros: Option<&SlotBuffer>,
-) -> squeue::Entry {
-    let op = &mut flight.op;
-    match flight.action {
-        Action::Transfer => transfer(op, registered),
-        Action::Sync => opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build(),
-        Action::Fallocate(mode) => opcode::Fallocate::new(FILE, op.len_bytes)
-            .offset(op.offset_bytes)
-            .mode(mode.bits() as i32)
-            .build(),
-        Action::Zeros { done_bytes } => {
-            let zeros = zeros.map(|zeros| zeros.area(Area::Data));
-            let zeros = zeros.unwrap_or_default();
-            let rest_bytes = op.len_bytes.saturating_sub(done_bytes);
-            let len = rest_bytes.min(ZEROS_BYTES as u64).min(zeros.len() as u64);
-            opcode::Write::new(FILE, zeros.as_ptr(), len as u32)
-                .offset(op.offset_bytes + done_bytes)
-                .build()
-        }
-    }
-}
-
-fn transfer(op: &mut DeviceOp, registered: Option<&Registered>) -> squeue::Entry {
-    let offset_bytes = op.offset_bytes;
-    let buffer = op.buffer.as_ref();
-    let buffer_index = buffer.and_then(|buffer| registered?.position(buffer));
-    if op.op == Op::Write {
-        let dsync = op.flags.contains(Flags::FUA);
-        let rw_flags = if dsync {
-            ReadWriteFlags::DSYNC.bits()
-        } else {
-            0
-        } as i32;
-        let memory = op.memory();
-        let len = (memory.len() as u64).min(TRANSFER_LIMIT_BYTES) as u32;
-        let start = memory.as_ptr();
-        return match buffer_index {
-            Some(index) => opcode::WriteFixed::new(FILE, start, len, index)
-                .offset(offset_bytes)
-                .rw_flags(rw_flags)
-                .build(),
-            None => opcode::Write::new(FILE, start, len)
-                .offset(offset_bytes)
-                .rw_flags(rw_flags)
-                .build(),
-        };
-    }
-    let memory = op.memory_mut();
-    let len = (memory.len() as u64).min(TRANSFER_LIMIT_BYTES) as u32;
-    let start = memory.as_mut_ptr();
-    match buffer_index {
-        Some(index) => opcode::ReadFixed::new(FILE, start, len, index)
-            .offset(offset_bytes)
-            .build(),
-        None => opcode::Read::new(FILE, start, len)
-            .offset(offset_bytes)
-            .build(),
-    }
 }
 
 fn vector(slot: &SlotBuffer) -> libc::iovec {

@@ -1,0 +1,132 @@
+//! What a ring asks the kernel to do for one operation, as a submission entry.
+//!
+//! Building an entry touches no memory and runs nothing; its pointers are good for as long as the
+//! operation, or the zeros, stay where they are. The ring sees to that.
+
+#![forbid(unsafe_code)]
+
+use io_uring::types::FsyncFlags;
+use io_uring::{opcode, squeue, types};
+use rustix::fs::FallocateFlags;
+use rustix::io::ReadWriteFlags;
+
+use crate::buffer::{Area, SlabGuard, SlotBuffer};
+use crate::device::DeviceOp;
+use crate::device::sync::ZEROS_BYTES;
+use crate::request::{Flags, Op};
+
+/// Most bytes that Linux moves in one call (`MAX_RW_COUNT` for 4 KiB pages).
+const TRANSFER_LIMIT_BYTES: u64 = 0x7fff_f000;
+/// The only file that a ring registers.
+const FILE: types::Fixed = types::Fixed(0);
+
+/// What the kernel is asked to do next for an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Read into, or write from, the operation's memory.
+    Transfer,
+    /// `fdatasync`.
+    Sync,
+    /// `fallocate` with these flags on the operation's range.
+    Fallocate(FallocateFlags),
+    /// Write zeros to the operation's range, of which the first `done_bytes` are done.
+    Zeros {
+        /// Bytes written so far.
+        done_bytes: u64,
+    },
+}
+
+/// The slots whose memory is registered: consecutive ones of one slab.
+pub(super) struct Registered {
+    slab: SlabGuard,
+    first_index: u32,
+    count: u32,
+}
+
+impl Registered {
+    /// The slots as a row; `None` where they are not consecutive slots of one slab.
+    pub(super) fn new(slots: &[SlotBuffer]) -> Option<Self> {
+        let first = slots.first()?;
+        let slab = first.slab();
+        let consecutive = slots
+            .iter()
+            .zip(first.index()..)
+            .all(|(slot, index)| slab.owns(slot) && slot.index() == index);
+        consecutive.then(|| Self {
+            slab,
+            first_index: first.index(),
+            count: slots.len() as u32,
+        })
+    }
+
+    /// Where the slot stands among the registered buffers.
+    fn position(&self, slot: &SlotBuffer) -> Option<u16> {
+        let position = slot.index().checked_sub(self.first_index)?;
+        let known = self.slab.owns(slot) && position < self.count;
+        known.then_some(position as u16)
+    }
+}
+
+/// The submission entry of an operation. It points into the operation's buffer or into `zeros`.
+pub(super) fn build(
+    op: &mut DeviceOp,
+    action: Action,
+    registered: Option<&Registered>,
+    zeros: Option<&SlotBuffer>,
+) -> squeue::Entry {
+    match action {
+        Action::Transfer => transfer(op, registered),
+        Action::Sync => opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build(),
+        Action::Fallocate(mode) => opcode::Fallocate::new(FILE, op.len_bytes)
+            .offset(op.offset_bytes)
+            .mode(mode.bits() as i32)
+            .build(),
+        Action::Zeros { done_bytes } => {
+            let zeros = zeros.map(|zeros| zeros.area(Area::Data));
+            let zeros = zeros.unwrap_or_default();
+            let rest_bytes = op.len_bytes.saturating_sub(done_bytes);
+            let len = rest_bytes.min(ZEROS_BYTES as u64).min(zeros.len() as u64);
+            opcode::Write::new(FILE, zeros.as_ptr(), len as u32)
+                .offset(op.offset_bytes + done_bytes)
+                .build()
+        }
+    }
+}
+
+fn transfer(op: &mut DeviceOp, registered: Option<&Registered>) -> squeue::Entry {
+    let offset_bytes = op.offset_bytes;
+    let buffer = op.buffer.as_ref();
+    let buffer_index = buffer.and_then(|buffer| registered?.position(buffer));
+    if op.op == Op::Write {
+        let dsync = op.flags.contains(Flags::FUA);
+        let rw_flags = if dsync {
+            ReadWriteFlags::DSYNC.bits()
+        } else {
+            0
+        } as i32;
+        let memory = op.memory();
+        let len = (memory.len() as u64).min(TRANSFER_LIMIT_BYTES) as u32;
+        let start = memory.as_ptr();
+        return match buffer_index {
+            Some(index) => opcode::WriteFixed::new(FILE, start, len, index)
+                .offset(offset_bytes)
+                .rw_flags(rw_flags)
+                .build(),
+            None => opcode::Write::new(FILE, start, len)
+                .offset(offset_bytes)
+                .rw_flags(rw_flags)
+                .build(),
+        };
+    }
+    let memory = op.memory_mut();
+    let len = (memory.len() as u64).min(TRANSFER_LIMIT_BYTES) as u32;
+    let start = memory.as_mut_ptr();
+    match buffer_index {
+        Some(index) => opcode::ReadFixed::new(FILE, start, len, index)
+            .offset(offset_bytes)
+            .build(),
+        None => opcode::Read::new(FILE, start, len)
+            .offset(offset_bytes)
+            .build(),
+    }
+}
