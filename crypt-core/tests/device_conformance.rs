@@ -653,6 +653,8 @@ fn facts_say_what_was_had() {
         let facts = rig.queue.facts();
         assert_eq!(facts.engine, subject.engine, "{facts:?}");
         assert_eq!(facts.direct, subject.direct, "{facts:?}");
+        let can_poll = fixture.device.info().can_poll;
+        assert_eq!(facts.polled, subject.polled && can_poll, "{facts:?}");
         let explained = facts.polled || !subject.polled || !facts.notes.is_empty();
         assert!(
             explained,

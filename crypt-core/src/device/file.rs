@@ -58,8 +58,23 @@ pub enum FileEngine {
 #[derive(Debug)]
 pub struct FileDevice {
     file: Arc<File>,
+    is_block: bool,
     options: FileOptions,
     geometry: Geometry,
+}
+
+/// What a queue on a file works with.
+pub(super) struct Target {
+    /// The open file.
+    pub(super) file: Arc<File>,
+    /// Whether it is a block device.
+    pub(super) is_block: bool,
+    /// What its operations have to respect.
+    pub(super) limits: Limits,
+    /// Logical block of a device whose hardware can be polled.
+    pub(super) poll_block_bytes: Option<u32>,
+    /// What it was opened as.
+    pub(super) facts: QueueFacts,
 }
 
 /// What was learnt of the file when it was opened. Sizes in bytes.
@@ -93,48 +108,41 @@ impl FileDevice {
         let geometry = Geometry::of(&file, path, options, is_block)?;
         Ok(Self {
             file: Arc::new(file),
+            is_block,
             options,
             geometry,
         })
     }
 
-    fn limits(&self) -> Limits {
-        let limits = Limits::new(&self.info());
-        if self.options.direct {
-            limits.with_memory_alignment(self.geometry.memory_align_bytes)
-        } else {
-            limits
+    fn target(&self, engine: &'static str) -> Target {
+        let info = self.info();
+        let limits = Limits::new(&info);
+        Target {
+            file: Arc::clone(&self.file),
+            is_block: self.is_block,
+            limits: if self.options.direct {
+                limits.with_memory_alignment(self.geometry.memory_align_bytes)
+            } else {
+                limits
+            },
+            poll_block_bytes: info.can_poll.then_some(info.logical_block_bytes),
+            facts: QueueFacts {
+                engine,
+                direct: self.options.direct,
+                notes: self.geometry.note.map(str::to_owned).into_iter().collect(),
+                ..QueueFacts::default()
+            },
         }
-    }
-
-    fn facts(&self, engine: &'static str) -> QueueFacts {
-        QueueFacts {
-            engine,
-            direct: self.options.direct,
-            notes: self.geometry.note.map(str::to_owned).into_iter().collect(),
-            ..QueueFacts::default()
-        }
-    }
-
-    fn open_ring(&self, config: &QueueConfig<'_>) -> Result<RingQueue> {
-        let poll_hardware = self.info().can_poll;
-        RingQueue::new(
-            &self.file,
-            self.limits(),
-            config,
-            poll_hardware.then_some(self.geometry.logical_block_bytes),
-            self.facts("io_uring"),
-        )
     }
 
     fn open_sync(&self, config: &QueueConfig<'_>, why: Option<String>) -> Result<SyncQueue> {
-        let mut facts = self.facts("sync");
-        facts.notes.extend(why);
+        let mut target = self.target("sync");
+        target.facts.notes.extend(why);
         if config.polled {
             let note = "polling was asked for, which the sync engine can't do";
-            facts.notes.push(note.to_owned());
+            target.facts.notes.push(note.to_owned());
         }
-        SyncQueue::new(Arc::clone(&self.file), self.limits(), config.depth, facts)
+        SyncQueue::new(target, config.depth)
     }
 }
 
@@ -155,7 +163,7 @@ impl Device for FileDevice {
     fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
         let why = match self.options.engine {
             FileEngine::Sync => None,
-            engine => match self.open_ring(config) {
+            engine => match RingQueue::new(self.target("io_uring"), config) {
                 Ok(queue) => return Ok(Box::new(queue)),
                 Err(error) if engine == FileEngine::Auto && is_refusal(&error) => {
                     Some(format!("io_uring is refused by the system ({error})"))
@@ -168,10 +176,11 @@ impl Device for FileDevice {
 }
 
 /// Whether an error means that this system, or this process, may not use io_uring at all:
-/// `kernel.io_uring_disabled`, a seccomp filter, a kernel built without it or too old for it.
+/// `kernel.io_uring_disabled`, a seccomp filter, a kernel built without it or too old for it, or no
+/// lockable memory at all.
 fn is_refusal(error: &Error) -> bool {
     use rustix::io::Errno as Raw;
-    let refusals = [Raw::PERM, Raw::NOSYS, Raw::OPNOTSUPP];
+    let refusals = [Raw::PERM, Raw::NOSYS, Raw::OPNOTSUPP, Raw::NOMEM];
     refusals
         .iter()
         .any(|&raw| error.errno().raw() == raw.raw_os_error())

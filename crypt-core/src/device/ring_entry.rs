@@ -20,6 +20,10 @@ const TRANSFER_LIMIT_BYTES: u64 = 0x7fff_f000;
 /// The only file that a ring registers.
 const FILE: types::Fixed = types::Fixed(0);
 
+/// `_IO(0x12, 0)` of the kernel's `include/uapi/linux/blkdev.h`: the start travels in the entry's
+/// `addr`, the length in `addr3`, where a command's own bytes begin.
+const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
+
 /// What the kernel is asked to do next for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -29,6 +33,8 @@ pub(super) enum Action {
     Sync,
     /// `fallocate` with these flags on the operation's range.
     Fallocate(FallocateFlags),
+    /// Discard the operation's range of a block device (Linux 6.12).
+    DiscardBlocks,
     /// Write zeros to the operation's range, of which the first `done_bytes` are done.
     Zeros {
         /// Bytes written so far.
@@ -81,6 +87,14 @@ pub(super) fn build(
             .offset(op.offset_bytes)
             .mode(mode.bits() as i32)
             .build(),
+        Action::DiscardBlocks => {
+            let mut command = [0; 16];
+            command[..8].copy_from_slice(&op.len_bytes.to_ne_bytes());
+            opcode::UringCmd16::new(FILE, BLOCK_URING_CMD_DISCARD)
+                .addr(Some(op.offset_bytes))
+                .cmd(command)
+                .build()
+        }
         Action::Zeros { done_bytes } => {
             let zeros = zeros.map(|zeros| zeros.area(Area::Data));
             let zeros = zeros.unwrap_or_default();

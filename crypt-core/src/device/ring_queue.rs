@@ -17,12 +17,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::buffer::{Area, SlotBuffer};
+use crate::device::file::Target;
 use crate::device::limits::Limits;
 use crate::device::ready::Ready;
 use crate::device::ring::{Event, Ring};
@@ -31,6 +32,7 @@ use crate::device::sync::{ALLOCATE, PUNCH_HOLE, ZERO_RANGE};
 use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueConfig, QueueFacts};
 use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::request::{Flags, Op};
+use crate::sys;
 
 /// Deepest queue: io_uring takes 32768 entries, one of which watches the wake-up.
 const DEPTH_LIMIT: u32 = 32_767;
@@ -41,6 +43,8 @@ const PROBE_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct RingQueue {
     main: Ring,
     polled: Option<Ring>,
+    file: Arc<File>,
+    is_block: bool,
     limits: Limits,
     depth: usize,
     /// Operations accepted and not reaped.
@@ -51,31 +55,29 @@ pub(super) struct RingQueue {
     spin: bool,
     /// Whether the file system zeroes a range by itself, as far as known.
     zero_range: bool,
+    /// How ranges are discarded, as far as known.
+    discard: Action,
     facts: QueueFacts,
 }
 
 impl RingQueue {
-    /// A queue on `file`. `poll_block_bytes` is the logical block of a device whose hardware can be
-    /// polled; `facts` says what the file was opened as.
+    /// A queue on an open file.
     ///
     /// # Errors
     /// The system's, where it refuses a ring; a depth of zero or beyond what a ring can hold.
-    pub(super) fn new(
-        file: &Arc<File>,
-        limits: Limits,
-        config: &QueueConfig<'_>,
-        poll_block_bytes: Option<u32>,
-        mut facts: QueueFacts,
-    ) -> Result<Self> {
+    pub(super) fn new(target: Target, config: &QueueConfig<'_>) -> Result<Self> {
         let depth = checked_depth(config.depth)?;
+        let Target {
+            file, mut facts, ..
+        } = target;
         let refused = |source: io::Error| {
-            let what = "set up io_uring; check kernel.io_uring_disabled, or use the sync engine";
-            Error::io(what, source)
+            let what = "set up io_uring; check kernel.io_uring_disabled and RLIMIT_MEMLOCK";
+            Error::io(format!("{what}, or use the sync engine"), source)
         };
-        let mut main = Ring::new(Arc::clone(file), depth, false).map_err(refused)?;
+        let mut main = Ring::new(Arc::clone(&file), depth, false).map_err(refused)?;
         let mut polled = None;
         if config.polled {
-            match polled_ring(file, depth, poll_block_bytes) {
+            match polled_ring(&file, depth, target.poll_block_bytes) {
                 Ok(ring) => polled = Some(ring),
                 Err(why) => facts.notes.push(why),
             }
@@ -90,7 +92,14 @@ impl RingQueue {
         Ok(Self {
             main,
             polled,
-            limits,
+            discard: if target.is_block {
+                Action::DiscardBlocks
+            } else {
+                Action::Fallocate(PUNCH_HOLE)
+            },
+            file,
+            is_block: target.is_block,
+            limits: target.limits,
             depth: depth as usize,
             held: 0,
             staged: Vec::with_capacity(depth as usize),
@@ -139,7 +148,7 @@ impl RingQueue {
         match op.op {
             Op::Read | Op::Write => Action::Transfer,
             Op::Flush => Action::Sync,
-            Op::Discard => Action::Fallocate(PUNCH_HOLE),
+            Op::Discard => self.discard,
             Op::Allocate => Action::Fallocate(ALLOCATE),
             Op::WriteZeroes if self.zero_range => Action::Fallocate(ZERO_RANGE),
             Op::WriteZeroes => Action::Zeros { done_bytes: 0 },
@@ -186,12 +195,7 @@ impl RingQueue {
     /// Decides what an answer of the kernel means for its operation.
     fn settle(&mut self, op: DeviceOp, action: Action, result: i32) {
         if result < 0 {
-            let errno = Errno::from_raw(-result);
-            if errno == Errno::EOPNOTSUPP && action == Action::Fallocate(ZERO_RANGE) {
-                self.zero_range = false;
-                return self.start(op, Action::Zeros { done_bytes: 0 });
-            }
-            return self.ready.finish(op, Err(errno));
+            return self.settle_error(op, action, Errno::from_raw(-result));
         }
         let len_bytes = op.len_bytes;
         match action {
@@ -206,6 +210,30 @@ impl RingQueue {
             // `RWF_DSYNC` exists for writes only; the other changes are synced afterwards.
             _ if op.flags.contains(Flags::FUA) => self.start(op, Action::Sync),
             _ => self.ready.finish(op, Ok(len_bytes)),
+        }
+    }
+
+    /// Passes an error on, or tries what else does the same.
+    fn settle_error(&mut self, op: DeviceOp, action: Action, errno: Errno) {
+        let lacking = errno == Errno::EOPNOTSUPP;
+        match (op.op, action) {
+            (Op::WriteZeroes, Action::Fallocate(_)) if lacking => {
+                self.zero_range = false;
+                self.start(op, Action::Zeros { done_bytes: 0 });
+            }
+            // Linux before 6.12.
+            (Op::Discard, Action::DiscardBlocks) if lacking => {
+                self.discard = Action::Fallocate(PUNCH_HOLE);
+                self.start(op, self.discard);
+            }
+            // A disk that discards, but can't zero a range; this blocks the queue's thread.
+            (Op::Discard, Action::Fallocate(_)) if lacking && self.is_block => {
+                let file = self.file.as_fd();
+                let result = sys::discard_blocks(file, op.offset_bytes, op.len_bytes);
+                let len_bytes = op.len_bytes;
+                self.ready.finish(op, result.map(|()| len_bytes));
+            }
+            _ => self.ready.finish(op, Err(errno)),
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::fs::File;
 use std::io::IoSlice;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +17,13 @@ use rustix::fs::{FallocateFlags, fallocate, fdatasync};
 use rustix::io::{ReadWriteFlags, pread, pwritev2};
 
 use crate::buffer::{Area, SlotBuffer};
+use crate::device::file::Target;
 use crate::device::limits::Limits;
 use crate::device::ready::{Ready, wait_readable};
 use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueFacts};
 use crate::error::{Errno, Result};
 use crate::request::{Flags, Op};
+use crate::sys;
 
 /// Length of the block of zeros behind `WriteZeroes` where the file system can't zero a range.
 pub(super) const ZEROS_BYTES: usize = 64 << 10;
@@ -29,6 +31,7 @@ pub(super) const ZEROS_BYTES: usize = 64 << 10;
 /// Data plane of a file through `pread`, `pwritev2`, `fdatasync` and `fallocate`.
 pub(super) struct SyncQueue {
     file: Arc<File>,
+    is_block: bool,
     limits: Limits,
     depth: usize,
     staged: Vec<DeviceOp>,
@@ -40,23 +43,21 @@ pub(super) struct SyncQueue {
 }
 
 impl SyncQueue {
-    /// A queue of `depth` on `file`. `facts` says what the file was opened as and why this engine
-    /// was chosen.
-    pub(super) fn new(
-        file: Arc<File>,
-        limits: Limits,
-        depth: u32,
-        facts: QueueFacts,
-    ) -> Result<Self> {
+    /// A queue of `depth`.
+    ///
+    /// # Errors
+    /// Where there is no memory for its block of zeros.
+    pub(super) fn new(target: Target, depth: u32) -> Result<Self> {
         Ok(Self {
-            file,
-            limits,
+            file: target.file,
+            is_block: target.is_block,
+            limits: target.limits,
             depth: depth as usize,
             staged: Vec::with_capacity(depth as usize),
             ready: Ready::with_depth(depth),
             zeros: zeros()?,
             zero_range: true,
-            facts,
+            facts: target.facts,
         })
     }
 
@@ -69,6 +70,9 @@ impl SyncQueue {
             Op::Flush => {
                 fdatasync(&self.file)?;
                 return Ok(0);
+            }
+            Op::Discard if self.is_block => {
+                sys::discard_blocks(self.file.as_fd(), offset_bytes, len_bytes)?;
             }
             Op::Discard => fallocate(&self.file, PUNCH_HOLE, offset_bytes, len_bytes)?,
             Op::Allocate => fallocate(&self.file, ALLOCATE, offset_bytes, len_bytes)?,

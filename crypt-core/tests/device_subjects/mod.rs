@@ -99,7 +99,7 @@ pub(crate) fn subjects() -> Vec<Subject> {
     subjects
 }
 
-fn file_subjects() -> [Subject; 8] {
+fn file_subjects() -> [Subject; 9] {
     let file = |name, engine| Subject {
         name,
         engine,
@@ -150,6 +150,12 @@ fn file_subjects() -> [Subject; 8] {
         Subject {
             open_path: |path| open(path, true, FileEngine::Sync),
             ..block("block device, sync, direct", "sync")
+        },
+        Subject {
+            polled: true,
+            open_path: |path| open(path, true, FileEngine::IoUring),
+            make: |subject| on_given_device(subject.open_path),
+            ..block("given block device, io_uring, direct, polled", "io_uring")
         },
     ]
 }
@@ -240,6 +246,18 @@ fn on_loop_device(open: fn(&Path) -> Result<Arc<dyn Device>, String>) -> Result<
         device: open(device.path())?,
         read_only: open_read_only(device.path()),
         _storage: Storage::Loop(device),
+    })
+}
+
+/// On a real device, for what loop devices lack: poll queues. Its content is destroyed.
+fn on_given_device(open: fn(&Path) -> Result<Arc<dyn Device>, String>) -> Result<Fixture, String> {
+    let path = std::env::var_os("CRYPT_TEST_BLOCK_DEVICE")
+        .ok_or("CRYPT_TEST_BLOCK_DEVICE names no device that may be overwritten")?;
+    let path = Path::new(&path);
+    Ok(Fixture {
+        device: open(path)?,
+        read_only: open_read_only(path),
+        _storage: Storage::None,
     })
 }
 
