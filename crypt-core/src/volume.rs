@@ -3,6 +3,7 @@
 //! A volume is immutable and cheap to clone; its queues share the device, the cipher and the worker
 //! pool. Without workers everything runs inline on the caller's thread, and no thread is started.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::buffer::SlotBuffer;
@@ -11,7 +12,7 @@ use crate::device::{Device, DeviceInfo, QueueConfig};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, WorkerPool, WriteThread};
 use crate::pipeline::{Pipeline, PipelineConfig};
-use crate::policy::{Costs, PolicySpec};
+use crate::policy::{Costs, Policy, PolicySpec};
 use crate::queue::{Parts, Queue};
 use crate::units::SectorSize;
 use crate::volume_io::VolumeIo;
@@ -57,7 +58,7 @@ struct Inner {
     device: Arc<dyn Device>,
     info: DeviceInfo,
     cipher: Option<Arc<dyn SectorCipher>>,
-    policy: PolicySpec,
+    policy: PolicyFactory,
     workers: Option<Arc<WorkerPool>>,
     write_thread: Mutex<Option<Arc<WriteThread>>>,
     costs: Costs,
@@ -69,12 +70,22 @@ struct Inner {
     rmw: Arc<RwLock<()>>,
 }
 
+/// Makes the policy of each new queue.
+#[derive(Clone)]
+struct PolicyFactory(Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>);
+
+impl fmt::Debug for PolicyFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&(self.0)().name())
+    }
+}
+
 /// Puts a [`Volume`] together.
 #[derive(Debug)]
 pub struct VolumeBuilder {
     device: Arc<dyn Device>,
     cipher: Option<Arc<dyn SectorCipher>>,
-    policy: PolicySpec,
+    policy: PolicyFactory,
     workers: Option<Arc<WorkerPool>>,
     data_offset_bytes: u64,
     size_bytes: Option<u64>,
@@ -92,8 +103,17 @@ impl VolumeBuilder {
 
     /// Where the cipher runs; inline unless set.
     #[must_use]
-    pub fn policy(mut self, policy: PolicySpec) -> Self {
-        self.policy = policy;
+    pub fn policy(self, policy: PolicySpec) -> Self {
+        self.policy_factory(move || policy.build())
+    }
+
+    /// Where the cipher runs, decided by a policy of your own: `factory` makes one per queue.
+    #[must_use]
+    pub fn policy_factory(
+        mut self,
+        factory: impl Fn() -> Box<dyn Policy> + Send + Sync + 'static,
+    ) -> Self {
+        self.policy = PolicyFactory(Arc::new(factory));
         self
     }
 
@@ -211,7 +231,7 @@ impl Volume {
         VolumeBuilder {
             device,
             cipher: None,
-            policy: PolicySpec::Inline,
+            policy: PolicyFactory(Arc::new(|| PolicySpec::Inline.build())),
             workers: None,
             data_offset_bytes: 0,
             size_bytes: None,
@@ -227,7 +247,7 @@ impl Volume {
     pub fn queue(&self, options: &QueueOptions) -> Result<Queue> {
         let inner = &*self.inner;
         let config = inner.pipeline_config(options)?;
-        let policy = inner.policy.build();
+        let policy = (inner.policy.0)();
         let rules = policy.offload_rules();
         let pipeline = Pipeline::new(config, policy, inner.costs)?;
         let buffers = SlotBuffer::allocate(config.depth, config.slot_bytes as usize)?;
