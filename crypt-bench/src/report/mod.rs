@@ -12,12 +12,16 @@ pub mod compare;
 pub mod escape;
 pub mod format;
 pub mod grid;
+pub mod html;
+pub mod machine;
 pub mod maps;
+pub mod markdown;
 pub mod metric;
 pub mod model;
 pub mod palette;
 pub mod scale;
 mod svg;
+pub mod terminal;
 pub mod verdict;
 
 pub use cells::Run;

@@ -1,0 +1,107 @@
+//! One self-contained HTML file: it opens from disk, asks no network, and works without its script.
+//!
+//! The first screen is the verdict and one picture. Below lie the heat maps (the script shows those
+//! that the reader picks; without it all are shown), a table of every number, the environment and
+//! how the run was made. Every string from outside is escaped; the content security policy of the
+//! page forbids everything that is not in the file.
+
+#![forbid(unsafe_code)]
+
+mod environment;
+mod figures;
+mod table;
+
+use super::escape::escape;
+use super::model::Report;
+use super::verdict::Verdict;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// The page. The same report gives the same bytes.
+#[must_use]
+pub fn page(report: &Report<'_>) -> String {
+    let verdict = Verdict::of(report);
+    let title = title(report);
+    [
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n",
+        "<link rel=\"icon\" href=\"data:,\">\n<title>",
+        &escape(&title),
+        "</title>\n<style>\n",
+        STYLE,
+        "</style>\n</head>\n<body>\n",
+        &header(report),
+        "<main>\n",
+        &first_screen(report, &verdict),
+        &figures::maps(report),
+        &table::cells(report),
+        &environment::sections(report),
+        "</main>\n",
+        FOOTER,
+        "<script>\n",
+        SCRIPT,
+        "</script>\n</body>\n</html>\n",
+    ]
+    .concat()
+}
+
+const FOOTER: &str = "<footer>Made by crypt-bench from <code>results.jsonl</code> and \
+     <code>manifest.json</code> of the results folder; <code>crypt-bench report DIR</code> makes it \
+     again.</footer>\n";
+
+fn title(report: &Report<'_>) -> String {
+    let hosts: Vec<String> = report
+        .runs
+        .iter()
+        .map(|run| {
+            format!(
+                "{} {}",
+                run.manifest.environment.host,
+                day(&run.manifest.started)
+            )
+        })
+        .collect();
+    format!("crypt-bench · {}", hosts.join(" · "))
+}
+
+/// The day of an RFC 3339 time.
+fn day(time: &str) -> &str {
+    time.split('T').next().unwrap_or(time)
+}
+
+fn header(report: &Report<'_>) -> String {
+    let runs: Vec<String> = report
+        .runs
+        .iter()
+        .map(|run| {
+            let (host, day) = (&run.manifest.environment.host, day(&run.manifest.started));
+            format!("{} · {}", escape(host), escape(day))
+        })
+        .collect();
+    format!(
+        "<header class=\"top\"><span class=\"name\">crypt-bench</span>\
+         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\"><a href=\"#maps\">Maps</a>\
+         <a href=\"#numbers\">Numbers</a><a href=\"#environment\">Environment</a>\
+         <a href=\"#made\">How it was made</a></nav>\
+         <button id=\"theme\" type=\"button\" aria-label=\"Switch between light and dark\" hidden>\
+         Dark</button></header>\n",
+        runs.join(" &amp; ")
+    )
+}
+
+fn first_screen(report: &Report<'_>, verdict: &Verdict) -> String {
+    format!(
+        "<section class=\"verdict\" aria-label=\"Verdict\">\n<h1>{}</h1>\n<p>{}</p>\n\
+         <p class=\"quiet\">{}</p>\n{}</section>\n",
+        escape(&verdict.headline),
+        escape(&verdict.worst),
+        escape(&verdict.trust),
+        figures::overview(report),
+    )
+}
+
+#[cfg(test)]
+mod tests;

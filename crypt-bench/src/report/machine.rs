@@ -1,0 +1,213 @@
+//! The report for programs: one CSV line or JSON object per cell, with units in every key.
+//!
+//! Numbers are exact; what was not measured or may not be trusted is empty in CSV and null in JSON.
+
+#![forbid(unsafe_code)]
+
+use serde_json::{Map, Value, json};
+
+use super::axis::Axis;
+use super::cells::CellSummary;
+use super::grid::Cell;
+use super::metric::Metric;
+use super::model::Report;
+use super::verdict::Verdict;
+
+/// Columns before the metrics.
+const PARAMETERS: [&str; 20] = [
+    "run",
+    "device",
+    "cipher",
+    "key_bits",
+    "sector_size_bytes",
+    "rw",
+    "rwmixread_percent",
+    "block_size_bytes",
+    "depth",
+    "jobs",
+    "issuer_cpus",
+    "devices",
+    "workers",
+    "policy",
+    "hipri",
+    "readahead",
+    "direct",
+    "cipher_throttle_bytes_per_s",
+    "size_bytes",
+    "seed",
+];
+
+/// A table with a heading, RFC 4180.
+#[must_use]
+pub fn csv(report: &Report<'_>) -> String {
+    let columns: Vec<&str> = PARAMETERS
+        .into_iter()
+        .chain(Metric::ALL.map(Metric::key))
+        .chain([
+            "bw_relative_spread",
+            "repeats_valid",
+            "repeats",
+            "samples",
+            "state",
+            "doubts",
+        ])
+        .collect();
+    let mut text = columns.join(",") + "\r\n";
+    for cell in &report.cells {
+        let object = object(report, cell);
+        let fields = columns.iter().map(|column| field(object.get(*column)));
+        text += &(fields.collect::<Vec<_>>().join(",") + "\r\n");
+    }
+    text
+}
+
+/// One JSON document: verdict, line-up and cells.
+#[must_use]
+pub fn json(report: &Report<'_>) -> String {
+    let lineup = report.lineup.as_ref();
+    let document = json!({
+        "schema_version": crate::result::SCHEMA_VERSION,
+        "verdict": Verdict::of(report).lines(),
+        "candidate_policy": lineup.map(|l| &l.candidate),
+        "other_policies": lineup.map(|l| &l.others),
+        "runs": report.runs.iter().map(|run| &run.name).collect::<Vec<_>>(),
+        "cells": report.cells.iter().map(|cell| object(report, cell)).collect::<Vec<_>>(),
+    });
+    format!("{document:#}\n")
+}
+
+fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
+    let params = cell.params;
+    let values = [
+        json!(report.runs.get(cell.run).map(|run| &run.name)),
+        json!(params.device),
+        json!(params.cipher),
+        json!(params.key_bits),
+        json!(params.sector_size_bytes),
+        json!(params.rw),
+        json!(params.rwmixread_percent),
+        json!(params.block_size_bytes),
+        json!(params.depth),
+        json!(params.jobs),
+        json!(Axis::IssuerCpus.text(params)),
+        json!(params.devices),
+        json!(params.workers),
+        json!(params.policy),
+        json!(params.hipri),
+        json!(params.readahead),
+        json!(params.direct),
+        json!(params.cipher_throttle_bytes_per_s),
+        json!(params.size_bytes),
+        json!(params.seed),
+    ];
+    let mut object: Map<String, Value> = PARAMETERS
+        .into_iter()
+        .map(str::to_owned)
+        .zip(values)
+        .collect();
+    for metric in Metric::ALL {
+        object.insert(metric.key().to_owned(), json!(cell.cell(metric).value()));
+    }
+    let state = match cell.cell(Metric::Throughput) {
+        Cell::Value { .. } => "valid",
+        Cell::Invalid { .. } => "invalid",
+        Cell::Missing => "missing",
+    };
+    let samples = cell.figures.as_ref().ok().and_then(Option::as_ref);
+    for (name, value) in [
+        (
+            "bw_relative_spread",
+            json!(cell.relative_spread(Metric::Throughput)),
+        ),
+        ("repeats_valid", json!(cell.repeats.len())),
+        ("repeats", json!(cell.records.len())),
+        (
+            "samples",
+            json!(samples.map_or(0, |figures| figures.lat.samples)),
+        ),
+        ("state", json!(state)),
+        ("doubts", json!(cell.doubts())),
+    ] {
+        object.insert(name.to_owned(), value);
+    }
+    object
+}
+
+/// One CSV field, quoted where it has to be.
+fn field(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(items)) => {
+            let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            items.join("; ")
+        }
+        Some(other) => other.to_string(),
+    };
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Run;
+    use super::*;
+    use crate::doubt::Doubt;
+    use crate::testing::{cell, manifest, record};
+
+    fn runs() -> Vec<Run> {
+        let mut params = cell("inline", 4096, 1);
+        params.device = "file:/a,\"b\"".to_owned();
+        let mut bad = record(cell("adaptive", 4096, 1), 1, 1e9);
+        bad.doubts.push(Doubt::Errors { errors: 2 });
+        let records = vec![record(params, 1, 1.5e9), bad];
+        vec![Run {
+            name: "run".to_owned(),
+            manifest: manifest(&records),
+            records,
+        }]
+    }
+
+    #[test]
+    fn csv_has_a_field_per_column_and_quotes_what_it_must() {
+        let runs = runs();
+        let text = csv(&Report::new(&runs));
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[1].starts_with("run,\"file:/a,\"\"b\"\"\",aes-xts-plain64,512,"));
+        assert!(lines[1].contains(",1500000000.0,"));
+        let columns = lines[0].split(',').count();
+        assert_eq!(lines[2].split(',').count(), columns);
+        assert!(
+            lines[2].contains(",,,,,,"),
+            "no number where it is invalid: {}",
+            lines[2]
+        );
+    }
+
+    #[test]
+    fn json_is_strict_and_has_null_where_there_is_no_number() {
+        let runs = runs();
+        let document: Value = serde_json::from_str(&json(&Report::new(&runs))).unwrap();
+        assert_eq!(document["cells"][0]["bw_bytes_per_s"], 1.5e9);
+        assert_eq!(document["cells"][1]["bw_bytes_per_s"], Value::Null);
+        assert_eq!(document["cells"][1]["state"], "invalid");
+        assert_eq!(document["candidate_policy"], "adaptive");
+        assert_eq!(document["verdict"].as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn every_parameter_has_its_column() {
+        let params = serde_json::to_value(cell("inline", 4096, 1)).unwrap();
+        for name in params.as_object().unwrap().keys() {
+            let known = PARAMETERS.contains(&name.as_str());
+            assert!(
+                known || ["runtime_ms", "ramp_ms"].contains(&name.as_str()),
+                "{name}"
+            );
+        }
+    }
+}
