@@ -221,10 +221,10 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 type Box2 = ((i32, i32), (i32, i32));
 
 const MARGIN: i32 = 8;
-const CELL_WIDTH: i32 = 82;
+const CELL_WIDTH: i32 = 76;
 const CELL_HEIGHT: i32 = 38;
 const BAR_STEPS: i32 = 24;
-const BAR_WIDTH: i32 = 110;
+const BAR_WIDTH: i32 = 100;
 
 /// Where everything lies, in pixels.
 struct Layout {
@@ -250,8 +250,8 @@ impl Layout {
         let title_width =
             |text: &str, per_char: f64| (text.chars().count() as f64 * per_char) as i32;
         let width = (left + columns as i32 * CELL_WIDTH + BAR_WIDTH)
-            .max(title_width(&map.title, 8.2) + 2 * MARGIN)
-            .max(title_width(&map.subtitle, 6.6) + 2 * MARGIN);
+            .max(title_width(&map.title, 9.2) + 2 * MARGIN)
+            .max(title_width(&map.subtitle, 6.8) + 2 * MARGIN);
         let height = if rows == 0 || columns == 0 {
             90
         } else {

@@ -33,7 +33,7 @@ impl Unit {
     }
 }
 
-/// `1.25` as `+25 %`, with a decimal below 10 %.
+/// `1.25` as `+25 %`, with a decimal below 10 %. The space does not break.
 #[must_use]
 pub fn percent_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
@@ -46,8 +46,8 @@ pub fn percent_change(ratio: f64) -> String {
         format!("{percent:+.0}")
     };
     match rounded.as_str() {
-        "+0.0" | "-0.0" => "±0.0 %".to_string(),
-        other => format!("{} %", other.replace('-', "−")),
+        "+0.0" | "-0.0" => "±0.0\u{a0}%".to_string(),
+        other => format!("{}\u{a0}%", other.replace('-', "−")),
     }
 }
 
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn changes_carry_their_sign() {
-        assert_eq!(percent_change(1.25), "+25 %");
-        assert_eq!(percent_change(0.931), "−6.9 %");
-        assert_eq!(percent_change(1.0), "±0.0 %");
-        assert_eq!(percent_change(0.999_99), "±0.0 %");
-        assert_eq!(percent(0.75), "25 %");
+        assert_eq!(percent_change(1.25), "+25\u{a0}%");
+        assert_eq!(percent_change(0.931), "−6.9\u{a0}%");
+        assert_eq!(percent_change(1.0), "±0.0\u{a0}%");
+        assert_eq!(percent_change(0.999_99), "±0.0\u{a0}%");
+        assert_eq!(percent(0.75), "25\u{a0}%");
         assert_eq!(percent(f64::NAN), "not finite");
     }
 

@@ -8,7 +8,7 @@
 
 use super::axis::Axis;
 use super::chart::HeatMap;
-use super::compare::Lineup;
+use super::compare::{Lineup, is_adaptive};
 use super::format::Unit;
 use super::grid::{Cell, Grid};
 use super::metric::Metric;
@@ -29,7 +29,7 @@ pub fn overview(report: &Report<'_>, metric: Metric) -> HeatMap {
         lineup => {
             let policy = lineup.as_ref().map_or("", |l| l.candidate.as_str());
             let scale = value_scale(grid.values().collect());
-            values(grid, metric, policy, scale)
+            values(grid, metric, (policy, ""), scale)
         }
     }
 }
@@ -47,8 +47,11 @@ pub fn of_policies(report: &Report<'_>, facet: &Facet, metric: Metric) -> Vec<(S
         .into_iter()
         .zip(grids)
         .map(|(policy, grid)| {
-            let of = format!("{policy} · {}", facet.label());
-            (policy.to_owned(), values(grid, metric, &of, scale))
+            let of = (policy, facet.label());
+            (
+                policy.to_owned(),
+                values(grid, metric, (of.0, &of.1), scale),
+            )
         })
         .collect()
 }
@@ -112,20 +115,18 @@ pub fn over(
             _ => None,
         })
         .collect();
-    values(grid, metric, &shared.join(" · "), scale)
+    values(grid, metric, ("", &shared.join(" · ")), scale)
 }
 
-fn values(grid: Grid, metric: Metric, of: &str, scale: Scale) -> HeatMap {
+fn values(grid: Grid, metric: Metric, (policy, of): (&str, &str), scale: Scale) -> HeatMap {
     let unit = match metric.unit() {
-        Unit::BytesPerSecond => "bytes per second, brighter is better",
-        Unit::PerSecond => "requests per second, brighter is better",
-        _ => "submission to completion, brighter is better",
+        Unit::BytesPerSecond => "bytes per second",
+        Unit::PerSecond => "requests per second",
+        _ => "submission to completion",
     };
     HeatMap {
-        title: format!("{} · {of}", metric.title())
-            .trim_end_matches(" · ")
-            .to_owned(),
-        subtitle: unit.to_owned(),
+        title: joined(&[metric.title(), policy]),
+        subtitle: joined(&[of, unit]),
         grid,
         unit: metric.unit(),
         scale,
@@ -138,20 +139,21 @@ fn values(grid: Grid, metric: Metric, of: &str, scale: Scale) -> HeatMap {
 }
 
 fn ratios(grid: Grid, lineup: &Lineup, metric: Metric, of: &str) -> HeatMap {
-    let other = match lineup.others.as_slice() {
-        [only] => only.clone(),
-        others => format!("the best of {}", others.join(", ")),
+    let (other, which) = match lineup.others.as_slice() {
+        [only] => (only.as_str(), String::new()),
+        others if is_adaptive(&lineup.candidate) => {
+            ("best fixed", format!("fixed: {}", others.join(", ")))
+        }
+        others => ("best other", format!("others: {}", others.join(", "))),
     };
-    let above = if metric.higher_is_better() {
-        "above"
+    let better = if metric.higher_is_better() {
+        "above 1 (blue) is better"
     } else {
-        "below"
+        "below 1 (blue) is better"
     };
     HeatMap {
-        title: format!("{} ratio · {of}", metric.title())
-            .trim_end_matches(" · ")
-            .to_owned(),
-        subtitle: format!("{} ÷ {other}; {above} 1 (blue) is better", lineup.candidate),
+        title: format!("{} · {} ÷ {other}", metric.title(), lineup.candidate),
+        subtitle: joined(&[of, &which, better]),
         scale: Scale::fit(ScaleKind::Ratio, grid.values()),
         grid,
         unit: Unit::Ratio,
@@ -161,6 +163,11 @@ fn ratios(grid: Grid, lineup: &Lineup, metric: Metric, of: &str) -> HeatMap {
             Palette::DivergingReversed
         },
     }
+}
+
+fn joined(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
+    parts.join(" · ")
 }
 
 /// Logarithmic where values span much, else linear.
@@ -205,9 +212,10 @@ mod tests {
         assert_eq!(maps.len(), 3);
         assert!(maps.iter().all(|(_, map)| map.scale == maps[0].1.scale));
         assert_eq!(maps[2].0, "adaptive");
+        assert_eq!(maps[0].1.title, "p99 latency (lat) · inline");
         assert_eq!(
-            maps[0].1.title,
-            "p99 latency (lat) · inline · memory · randread"
+            maps[0].1.subtitle,
+            "memory · randread · submission to completion"
         );
         assert_eq!(maps[0].1.palette, Palette::SequentialReversed);
     }
@@ -217,9 +225,10 @@ mod tests {
         let runs = runs();
         let report = Report::new(&runs);
         let map = of_ratios(&report, &report.facets[0], Metric::LatP99).unwrap();
+        assert_eq!(map.title, "p99 latency (lat) · adaptive ÷ best fixed");
         assert_eq!(
             map.subtitle,
-            "adaptive ÷ the best of inline, workqueue; below 1 (blue) is better"
+            "memory · randread · fixed: inline, workqueue · below 1 (blue) is better"
         );
         assert_eq!(map.palette, Palette::DivergingReversed);
         assert_eq!(
@@ -235,9 +244,10 @@ mod tests {
         let axes = (Axis::Policy, Axis::Depth);
         let map = over(&report, axes, Metric::Throughput, |_| true);
         assert_eq!(map.grid.values().count(), 6);
+        assert_eq!(map.title, "Throughput");
         assert_eq!(
-            map.title,
-            "Throughput · device memory · rw randread · bs 4k"
+            map.subtitle,
+            "device memory · rw randread · bs 4k · bytes per second"
         );
         let axes = (Axis::BlockSize, Axis::Depth);
         let map = over(&report, axes, Metric::Throughput, |_| true);

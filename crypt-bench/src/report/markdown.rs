@@ -172,7 +172,7 @@ mod tests {
     fn tables_have_the_same_number_of_cells_in_every_line() {
         let runs = runs("memory");
         let text = document(&Report::new(&runs));
-        assert!(text.starts_with("### adaptive is 30 % faster than inline"));
+        assert!(text.starts_with("### adaptive is 30\u{a0}% faster than inline"));
         assert!(
             text.contains("| memory · randread | 1.30× | 1.30× |\n"),
             "{text}"

@@ -20,7 +20,7 @@ pub struct Verdict {
     pub headline: String,
     /// The candidate against the best of the others, and its worst workload.
     pub worst: String,
-    /// Repeats, spread, invalid and missing cells.
+    /// What the headline stands on: workloads, repeats, spread, invalid and missing cells.
     pub trust: String,
 }
 
@@ -44,10 +44,16 @@ impl Verdict {
                 trust,
             };
         }
+        let means = means(report, &lineup.others);
+        let basis = if means.is_empty() {
+            String::new()
+        } else {
+            basis(&means)
+        };
         Self {
-            headline: headline(report, &lineup.candidate, &lineup.others),
+            headline: headline(&lineup.candidate, &means),
             worst: worst(report, &lineup.others),
-            trust,
+            trust: basis + &trust,
         }
     }
 
@@ -79,46 +85,44 @@ fn span(report: &Report<'_>, policy: &str) -> String {
     }
 }
 
-fn headline(report: &Report<'_>, candidate: &str, others: &[String]) -> String {
+/// The candidate's mean against each of the others that it can be compared with.
+fn means<'n>(report: &Report<'_>, others: &'n [String]) -> Vec<(&'n str, Overall)> {
     let metric = Metric::Throughput;
-    let mut means = Vec::new();
-    for other in others {
-        let against: Vec<Comparison<'_, '_>> =
-            comparisons(report, std::slice::from_ref(other), metric);
-        means.extend(Overall::of(&against, metric).map(|overall| (other.as_str(), overall)));
-    }
-    let Some(least) = means.iter().map(|(_, overall)| overall.workloads).min() else {
-        return format!("No workload has valid numbers for {candidate} and another policy.");
+    let against = |other: &'n String| {
+        let pairs = comparisons(report, std::slice::from_ref(other), metric);
+        Some((other.as_str(), Overall::of(&pairs, metric)?))
     };
+    others.iter().filter_map(against).collect()
+}
+
+fn headline(candidate: &str, means: &[(&str, Overall)]) -> String {
+    if means.is_empty() {
+        return format!("No workload has valid numbers for {candidate} and another policy.");
+    }
     let phrases: Vec<String> = means
         .iter()
         .map(|(other, overall)| against_one(other, overall))
         .collect();
-    format!(
-        "{}{candidate} is {} (throughput, geometric mean of {}).",
-        advice(candidate, &means),
-        joined(&phrases),
-        counted(least, "workload"),
-    )
+    format!("{} {}.", subject(candidate, means), joined(&phrases))
 }
 
-/// A recommendation, where the repeats carry one.
-fn advice(candidate: &str, means: &[(&str, Overall)]) -> String {
+/// Who the headline is about, with a recommendation where the repeats carry one.
+fn subject(candidate: &str, means: &[(&str, Overall)]) -> String {
     let known = means
         .iter()
         .all(|(_, overall)| overall.noise() != Noise::Unknown);
+    let beyond = |overall: &Overall| overall.noise() == Noise::Beyond;
     let behind = means
         .iter()
-        .filter(|(_, overall)| overall.noise() == Noise::Beyond && overall.ratio < 1.0)
+        .filter(|(_, overall)| beyond(overall) && overall.ratio < 1.0)
         .min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
     let ahead = means
         .iter()
-        .any(|(_, overall)| overall.noise() == Noise::Beyond && overall.ratio > 1.0);
+        .any(|(_, overall)| beyond(overall) && overall.ratio > 1.0);
     match behind {
-        _ if !known => String::new(),
-        Some((other, _)) => format!("Use {other} here: "),
-        None if ahead => format!("Use {candidate}: "),
-        None => String::new(),
+        Some((other, _)) if known => format!("Use {other}: {candidate} is"),
+        None if known && ahead => format!("Use {candidate}: it is"),
+        _ => format!("{candidate} is"),
     }
 }
 
@@ -129,15 +133,35 @@ fn against_one(other: &str, overall: &Overall) -> String {
     } else {
         "faster"
     };
-    match (overall.noise(), overall.over_repeats) {
-        (Noise::Within, _) => format!("on a par with {other} ({size} {way}, within noise)"),
-        (Noise::Beyond, Some((least, most))) => format!(
-            "{size} {way} than {other} ({} to {} over the repeats)",
-            percent(least),
-            percent(most)
-        ),
-        _ => format!("{size} {way} than {other}"),
+    if overall.noise() == Noise::Within {
+        format!("on a par with {other} ({size} {way}, within noise)")
+    } else {
+        format!("{size} {way} than {other}")
     }
+}
+
+/// What the headline's figures are, with their range over the repeats.
+fn basis(means: &[(&str, Overall)]) -> String {
+    let workloads = means.iter().map(|(_, overall)| overall.workloads).min();
+    let ranges: Vec<String> = means
+        .iter()
+        .filter_map(|(other, overall)| {
+            let (least, most) = overall.over_repeats?;
+            let signed = |ratio| super::format::percent_change(ratio);
+            Some(format!(
+                "{} to {} against {other}",
+                signed(least),
+                signed(most)
+            ))
+        })
+        .collect();
+    let over = if ranges.is_empty() {
+        String::new()
+    } else {
+        format!("; over the repeats {}", joined(&ranges))
+    };
+    let count = counted(workloads.unwrap_or(0), "workload");
+    format!("Throughput, geometric mean of {count}{over}. ")
 }
 
 fn worst(report: &Report<'_>, others: &[String]) -> String {
@@ -307,19 +331,17 @@ mod tests {
         let verdict = verdict(&runs);
         assert_eq!(
             verdict.headline,
-            "Use adaptive: adaptive is 53 % faster than inline (50 % to 56 % over the repeats) and \
-             27 % faster than workqueue (25 % to 30 % over the repeats) (throughput, geometric mean \
-             of 1 workload)."
+            "Use adaptive: it is 53\u{a0}% faster than inline and 27\u{a0}% faster than workqueue."
         );
         assert!(verdict.worst.starts_with(
-            "Against the best other policy of each workload: throughput 27 % higher, at worst 27 % \
-             higher than workqueue (memory · randread, 4k at depth 1; beyond noise); p99 latency"
+            "Against the best other policy of each workload: throughput 27\u{a0}% higher, at worst \
+             27\u{a0}% higher than workqueue (memory · randread, 4k at depth 1; beyond noise); p99"
         ));
-        assert!(
-            verdict
-                .trust
-                .starts_with("2 repeats per cell, which spread by ±")
-        );
+        assert!(verdict.trust.starts_with(
+            "Throughput, geometric mean of 1 workload; over the repeats +50\u{a0}% to +56\u{a0}% \
+             against inline and +25\u{a0}% to +30\u{a0}% against workqueue. 2 repeats per cell, \
+             which spread by ±"
+        ));
     }
 
     #[test]
@@ -343,7 +365,7 @@ mod tests {
         ]);
         let headline = verdict(&runs).headline;
         assert!(
-            headline.starts_with("Use inline here: adaptive is 49 % slower"),
+            headline.starts_with("Use inline: adaptive is 49\u{a0}% slower"),
             "{headline}"
         );
     }
@@ -355,7 +377,7 @@ mod tests {
         assert!(
             verdict
                 .headline
-                .starts_with("adaptive is 100 % faster than inline (through")
+                .starts_with("adaptive is 100\u{a0}% faster than inline.")
         );
         assert!(verdict.trust.contains("noise is unknown"));
     }
@@ -370,7 +392,9 @@ mod tests {
         ]);
         let worst = verdict(&runs).worst;
         assert!(
-            worst.contains("at worst 10 % lower than inline (memory · randread, 4k at depth 32)"),
+            worst.contains(
+                "at worst 10\u{a0}% lower than inline (memory · randread, 4k at depth 32)"
+            ),
             "{worst}"
         );
     }
