@@ -143,7 +143,7 @@ fn parse(text: &str) -> Vec<ResultRecord> {
 }
 
 /// The mark of a record, and the line that carries it.
-fn seal(record: &ResultRecord) -> (String, String) {
+pub(crate) fn seal(record: &ResultRecord) -> (String, String) {
     let unmarked = ResultRecord {
         mark: String::new(),
         ..record.clone()
@@ -157,7 +157,8 @@ fn seal(record: &ResultRecord) -> (String, String) {
     (mark, line)
 }
 
-fn is_sealed(line: &str) -> bool {
+/// Whether a line carries a fitting mark.
+pub(crate) fn is_sealed(line: &str) -> bool {
     let Some((body, mark)) = line.strip_suffix("\"}").and_then(|line| {
         let at = line.rfind(MARK_KEY)? + MARK_KEY.len();
         line.split_at_checked(at)
@@ -206,7 +207,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 }
 
 /// Puts `bytes` in the place of a file: either the old content is there or the new, whatever happens.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".")

@@ -1,22 +1,225 @@
-//! `crypt-bench report DIR`: renders the report again from the results in a folder, and nothing else.
+//! `crypt-bench report DIR`: renders reports again from the results in a folder, and nothing else.
 
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
 
 use crate::cli::{Failure, Outcome};
+use crate::journal::{MANIFEST, RESULTS, replace};
+use crate::report::axis::Axis;
+use crate::report::load::{self, Trouble};
+use crate::report::metric::Metric;
+use crate::report::terminal::{self, Style};
+use crate::report::{Report, Run, html, machine, maps, markdown};
+use crate::result::CellParams;
 
-/// Render the report of a results folder again.
+/// Name of the page in a results folder.
+pub const PAGE: &str = "report.html";
+
+/// Render the report of one or several results folders again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Folder with results.jsonl and manifest.json, as `matrix` wrote it.
-    pub dir: PathBuf,
+    /// Folders with results.jsonl and manifest.json, as `matrix` wrote them
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Format::Html)]
+    pub format: Format,
+
+    /// Where to write, - for standard output [default: DIR/report.html for html, else -]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Horizontal axis of an svg or text map: bs, depth, jobs, policy, device, ...
+    #[arg(long, requires = "y", value_parser = parse_axis, help_heading = "One map")]
+    pub x: Option<Axis>,
+
+    /// Vertical axis
+    #[arg(long, requires = "x", value_parser = parse_axis, help_heading = "One map")]
+    pub y: Option<Axis>,
+
+    /// bw_bytes_per_s, iops, lat_ns_mean, lat_ns_p50, lat_ns_p99 or lat_ns_p99_9
+    #[arg(long, value_parser = parse_metric, default_value = "bw_bytes_per_s", help_heading = "One map")]
+    pub metric: Metric,
+
+    /// Only the cells with this value on this axis: --where device=memory
+    #[arg(long = "where", requires = "x", value_name = "AXIS=VALUE", value_parser = parse_where, help_heading = "One map")]
+    pub wanted: Vec<(Axis, String)>,
+}
+
+/// What a report is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One self-contained page
+    Html,
+    /// For a pull request or a step summary
+    Markdown,
+    /// One document for programs
+    Json,
+    /// One line per cell for spreadsheets
+    Csv,
+    /// One heat map: of the whole matrix, or over --x and --y
+    Svg,
+    /// The same for a terminal, with the verdict
+    Text,
 }
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A folder without results.
-pub fn run(_args: &Args) -> Outcome {
-    Err(Failure::internal("report is not here yet"))
+/// Folders without results of this version, and files that can't be written.
+pub fn run(args: &Args) -> Outcome {
+    if args.x.is_some() && !matches!(args.format, Format::Svg | Format::Text) {
+        return Err(Failure::usage(
+            "--x and --y draw one map: add --format svg or --format text",
+        ));
+    }
+    let target = target(args)?;
+    let runs = read_runs(&args.dirs)?;
+    let text = render(args, &runs, target.is_none());
+    match target {
+        Some(path) => write_file(&path, &text),
+        None => write_stdout(&text),
+    }
+}
+
+/// Reads results folders.
+///
+/// # Errors
+/// A folder without results, and results that are broken or of another version: which file, which
+/// line, and what to do.
+pub fn read_runs(dirs: &[PathBuf]) -> Outcome<Vec<Run>> {
+    dirs.iter().map(|dir| read_run(dir)).collect()
+}
+
+/// How to write to standard output.
+#[must_use]
+pub fn stdout_style() -> Style {
+    let stdout = io::stdout();
+    let width = stdout.is_terminal().then(|| {
+        let size = rustix::termios::tcgetwinsize(&stdout).ok();
+        size.map_or(80, |size| usize::from(size.ws_col))
+    });
+    Style::choose(width, |name| std::env::var(name).ok())
+}
+
+fn read_run(dir: &Path) -> Outcome<Run> {
+    let manifest = read(dir, MANIFEST)?;
+    let results = read(dir, RESULTS)?;
+    let manifest = load::manifest(&manifest).map_err(|trouble| located(dir, MANIFEST, &trouble))?;
+    let records = load::records(&results).map_err(|trouble| located(dir, RESULTS, &trouble))?;
+    let name = fs::canonicalize(dir)
+        .ok()
+        .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    Ok(Run {
+        name: name.unwrap_or_else(|| dir.display().to_string()),
+        manifest,
+        records,
+    })
+}
+
+fn read(dir: &Path, file: &str) -> Outcome<String> {
+    let path = dir.join(file);
+    fs::read_to_string(&path).map_err(|error| {
+        Failure::usage(format!(
+            "{}: {error}; a results folder has {RESULTS} and {MANIFEST}, as `crypt-bench matrix` \
+             writes them",
+            path.display()
+        ))
+    })
+}
+
+fn located(dir: &Path, file: &str, trouble: &Trouble) -> Failure {
+    let path = dir.join(file);
+    Failure::usage(format!(
+        "{}:{}: {}",
+        path.display(),
+        trouble.line,
+        trouble.why
+    ))
+}
+
+/// The file to write; `None` for standard output.
+fn target(args: &Args) -> Outcome<Option<PathBuf>> {
+    match (&args.output, args.format, args.dirs.as_slice()) {
+        (Some(path), _, _) if path.as_os_str() == "-" => Ok(None),
+        (Some(path), _, _) => Ok(Some(path.clone())),
+        (None, Format::Html, [dir]) => Ok(Some(dir.join(PAGE))),
+        (None, Format::Html, _) => Err(Failure::usage(
+            "several folders make one page: say where with -o FILE",
+        )),
+        (None, _, _) => Ok(None),
+    }
+}
+
+fn render(args: &Args, runs: &[Run], to_stdout: bool) -> String {
+    let report = Report::new(runs);
+    let style = if to_stdout {
+        stdout_style()
+    } else {
+        Style::choose(None, |_| None)
+    };
+    match args.format {
+        Format::Html => html::page(&report),
+        Format::Markdown => markdown::document(&report),
+        Format::Json => machine::json(&report),
+        Format::Csv => machine::csv(&report),
+        Format::Svg => map(args, &report).standalone_svg(),
+        Format::Text if args.x.is_some() => terminal::heat_map(&map(args, &report), style),
+        Format::Text => terminal::summary(&report, style),
+    }
+}
+
+fn map(args: &Args, report: &Report<'_>) -> crate::report::chart::HeatMap {
+    let (Some(x), Some(y)) = (args.x, args.y) else {
+        return maps::overview(report, args.metric);
+    };
+    let wanted = |cell: &CellParams| {
+        let fits = |(axis, value): &(Axis, String)| axis.text(cell) == *value;
+        args.wanted.iter().all(fits)
+    };
+    maps::over(report, (x, y), args.metric, wanted)
+}
+
+fn write_file(path: &Path, text: &str) -> Outcome {
+    // Renaming over a device or a pipe would put a file in its place.
+    let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+    let written = if is_special {
+        fs::write(path, text)
+    } else {
+        replace(path, text.as_bytes())
+    };
+    written.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+fn write_stdout(text: &str) -> Outcome {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::internal(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse_axis(text: &str) -> Result<Axis, String> {
+    Axis::from_name(text).ok_or_else(|| format!("one of {}", Axis::ALL.map(Axis::name).join(", ")))
+}
+
+fn parse_metric(text: &str) -> Result<Metric, String> {
+    Metric::from_key(text)
+        .ok_or_else(|| format!("one of {}", Metric::ALL.map(Metric::key).join(", ")))
+}
+
+fn parse_where(text: &str) -> Result<(Axis, String), String> {
+    let (axis, value) = text
+        .split_once('=')
+        .ok_or("write AXIS=VALUE, for example device=memory")?;
+    Ok((parse_axis(axis)?, value.to_owned()))
 }

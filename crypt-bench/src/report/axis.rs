@@ -36,6 +36,8 @@ pub enum Axis {
     Readahead,
     /// Past the page cache or not.
     Direct,
+    /// Mechanism of files.
+    Engine,
     /// Upper bound of the cipher's speed.
     Throttle,
     /// CPUs of the jobs.
@@ -52,7 +54,7 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Device,
         Self::Rw,
         Self::BlockSize,
@@ -67,6 +69,7 @@ impl Axis {
         Self::Hipri,
         Self::Readahead,
         Self::Direct,
+        Self::Engine,
         Self::Throttle,
         Self::IssuerCpus,
         Self::Size,
@@ -93,6 +96,7 @@ impl Axis {
             Self::Hipri => "hipri",
             Self::Readahead => "readahead",
             Self::Direct => "direct",
+            Self::Engine => "engine",
             Self::Throttle => "cipher-throttle",
             Self::IssuerCpus => "issuers",
             Self::Size => "size",
@@ -128,6 +132,7 @@ impl Axis {
             Self::Device => cell.device.clone(),
             Self::Rw => cell.rw.name().to_owned(),
             Self::Policy => cell.policy.clone(),
+            Self::Engine => cell.engine.clone(),
             Self::Cipher => match cell.key_bits {
                 Some(bits) => format!("{} ({bits}-bit key)", cell.cipher),
                 None => cell.cipher.clone(),
@@ -159,7 +164,7 @@ impl Axis {
     #[must_use]
     pub fn rank(self, cell: &CellParams) -> u64 {
         match self {
-            Self::Device | Self::Policy | Self::Cipher => 0,
+            Self::Device | Self::Policy | Self::Cipher | Self::Engine => 0,
             Self::Rw => Rw::ALL.iter().position(|rw| *rw == cell.rw).unwrap_or(0) as u64,
             Self::BlockSize => cell.block_size_bytes,
             Self::Depth => u64::from(cell.depth),

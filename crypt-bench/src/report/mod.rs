@@ -13,6 +13,7 @@ pub mod escape;
 pub mod format;
 pub mod grid;
 pub mod html;
+pub mod load;
 pub mod machine;
 pub mod maps;
 pub mod markdown;

@@ -113,9 +113,9 @@ fn row(facet: &Facet, cell: &CellSummary<'_>, has_extra: bool) -> String {
     );
     let doubts = cell.doubts().join("; ");
     let bad = if cell.figures.is_err() { " bad" } else { "" };
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<td class=\"t doubts{bad}\">{}</td></tr>\n",
+        "<td class=\"t doubts{bad}\">{}</td></tr>",
         escape(&doubts)
     );
     html
