@@ -10,7 +10,7 @@ use crate::buffer::SlotBuffer;
 use crate::cipher::SectorCipher;
 use crate::device::{Device, DeviceInfo, QueueConfig};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, WorkerPool, WriteThread};
+use crate::exec::{self, WorkerPool, WriteThread, WriteThreadConfig};
 use crate::pipeline::{Pipeline, PipelineConfig};
 use crate::policy::{Costs, Policy, PolicySpec};
 use crate::queue::{Parts, Queue};
@@ -258,11 +258,16 @@ impl Volume {
         })?;
         let lane = match (&inner.cipher, &inner.workers) {
             (Some(cipher), Some(workers)) => {
-                let _write_thread = rules
+                let write_thread = rules
                     .write_thread
-                    .then(|| self.write_thread())
+                    .then(|| self.write_thread(workers))
                     .transpose()?;
-                Some(exec::Lane::open(workers, Arc::clone(cipher), config.depth)?)
+                Some(exec::Lane::open(
+                    workers,
+                    Arc::clone(cipher),
+                    config.depth,
+                    write_thread.as_ref(),
+                )?)
             }
             _ => None,
         };
@@ -333,7 +338,7 @@ impl Volume {
     }
 
     /// The one write thread of the volume, started by the first queue that needs it.
-    fn write_thread(&self) -> Result<Arc<WriteThread>> {
+    fn write_thread(&self, workers: &Arc<WorkerPool>) -> Result<Arc<WriteThread>> {
         let mut slot = self
             .inner
             .write_thread
@@ -342,7 +347,8 @@ impl Volume {
         if let Some(thread) = &*slot {
             return Ok(Arc::clone(thread));
         }
-        let thread = Arc::new(WriteThread::start(Arc::clone(&self.inner.device))?);
+        let device = Arc::clone(&self.inner.device);
+        let thread = WriteThread::start(workers, device, WriteThreadConfig::default())?;
         *slot = Some(Arc::clone(&thread));
         Ok(thread)
     }

@@ -1,69 +1,107 @@
 //! A queue's own way to the workers and back.
+//!
+//! A lane belongs to one thread, the queue's. What it hands off, its memory included, belongs to the
+//! workers until [`Lane::collect`] gives it back; every hand-off that was accepted comes back
+//! exactly once, whatever happened to it. Room for all of it is allocated in [`Lane::open`].
+//!
+//! Dropping a lane waits for its works on the calling thread (they always end), and frees what
+//! nobody collected.
 #![forbid(unsafe_code)]
 
-use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::event::{EventfdFlags, eventfd};
-
+use super::mailbox::Mailbox;
 use super::pool::{PoolLoad, WorkerPool};
-use super::span::run_span;
-use super::work::{Done, DoneKind, Work};
+use super::task::{TaskContext, TaskOwner};
+use super::wake::WakeAccount;
+use super::work::{Done, Route, Work};
+use super::write_thread::WriteThread;
 use crate::cipher::SectorCipher;
-use crate::error::{Errno, Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
-/// One queue's connection to a [`WorkerPool`]. Belongs to the queue's thread.
+/// One queue's connection to a [`WorkerPool`]. See the module documentation.
 #[derive(Debug)]
 pub struct Lane {
+    // Dropped first, and waits for all works, while pool and write thread still run.
+    tasks: TaskOwner,
+    depth: u32,
+    outstanding: u32,
+    wakes: WakeAccount,
+    asleep: bool,
     pool: Arc<WorkerPool>,
-    cipher: Arc<dyn SectorCipher>,
-    done: VecDeque<Done>,
-    wake: OwnedFd,
+    writes: Option<Arc<WriteThread>>,
 }
 
 impl Lane {
-    /// Opens a lane with room for `depth` works at a time.
+    /// Opens a lane with room for `depth` works at a time. Works with [`Route::WriteThread`] need
+    /// `writes`.
     ///
     /// # Errors
-    /// Where the system refuses an eventfd.
-    pub fn open(pool: &Arc<WorkerPool>, cipher: Arc<dyn SectorCipher>, depth: u32) -> Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Error::io("eventfd for a worker lane", Errno::from(errno)))?;
-        Ok(Self {
-            pool: Arc::clone(pool),
+    /// [`ErrorKind::InvalidInput`] for depth 0, [`ErrorKind::LimitExceeded`] where the write thread
+    /// has no room for `depth` writes more, the system's error where it refuses an eventfd.
+    pub fn open(
+        pool: &Arc<WorkerPool>,
+        cipher: Arc<dyn SectorCipher>,
+        depth: u32,
+        writes: Option<&Arc<WriteThread>>,
+    ) -> Result<Self> {
+        let shared = pool.shared();
+        // Whoever posts a result leaves the cell a moment later; a spare for each such thread.
+        let cells = depth.saturating_add(shared.workers()).saturating_add(2);
+        if depth == 0 {
+            let context = "a lane to the workers needs a depth of at least 1";
+            return Err(Error::new(ErrorKind::InvalidInput, context));
+        }
+        let mailbox = Mailbox::new(cells as usize)?;
+        if let Some(writes) = writes {
+            writes.inbox().reserve(depth)?;
+        }
+        let context = TaskContext {
             cipher,
-            done: VecDeque::with_capacity(depth as usize),
-            wake,
+            mailbox,
+            writes: writes.map(|writes| Arc::clone(writes.inbox())),
+            clock: shared.clock(),
+        };
+        shared.outsider_awake();
+        Ok(Self {
+            tasks: TaskOwner::new(cells, context),
+            depth,
+            outstanding: 0,
+            wakes: WakeAccount::default(),
+            asleep: false,
+            pool: Arc::clone(pool),
+            writes: writes.cloned(),
         })
     }
 
-    /// Hands `work` to the workers. Never blocks, never allocates.
+    /// Hands `work` to the workers. Never waits, never allocates.
     ///
     /// # Errors
-    /// Gives the work back where the pool or the lane is full, the pool has been shut down, or the
-    /// work is malformed: run it inline, which reports what is wrong with it.
-    pub fn hand_off(&mut self, mut work: Work) -> std::result::Result<(), Work> {
-        if self.done.len() == self.done.capacity() {
+    /// Gives the work back where the pool or the lane is full, the pool has been shut down, the work
+    /// is malformed, or it is routed to a write thread that the lane doesn't have. Run it inline:
+    /// [`run_span`](super::run_span) reports what is wrong with it.
+    pub fn hand_off(&mut self, work: Work) -> std::result::Result<(), Work> {
+        let routable = work.route == Route::Return || self.writes.is_some();
+        let pool = self.pool.shared();
+        let parts = usize::from(work.parts.get());
+        if !routable || self.outstanding == self.depth || !pool.has_room(parts) {
             return Err(work);
         }
-        let result = run_span(&*self.cipher, &work.span(), &mut work.buffer);
-        self.done.push_back(Done {
-            token: work.token,
-            buffer: Some(work.buffer),
-            result: DoneKind::Crypt(result),
-            cipher_ns: 0,
-            wait_ns: 0,
-        });
+        let same_cpu = work.same_cpu;
+        let parts = self.tasks.start(work)?;
+        self.outstanding += 1;
+        pool.submit(parts, same_cpu);
         Ok(())
     }
 
     /// Appends what has ended to `done`, without waiting and without growing it.
     pub fn collect(&mut self, done: &mut Vec<Done>) {
-        while done.len() < done.capacity() {
-            let Some(next) = self.done.pop_front() else {
+        while self.outstanding > 0 && done.len() < done.capacity() {
+            let Some(next) = self.tasks.collect() else {
                 return;
             };
+            self.outstanding -= 1;
             done.push(next);
         }
     }
@@ -72,21 +110,55 @@ impl Lane {
     /// something has ended already: don't sleep, collect. After `true`, call [`Lane::end_sleep`].
     #[must_use]
     pub fn prepare_sleep(&mut self) -> bool {
-        self.done.is_empty()
+        let mailbox = &self.tasks.context().mailbox;
+        let asleep = mailbox.wake.arm(&mut self.wakes, || !mailbox.is_empty());
+        if asleep && !self.asleep {
+            self.asleep = true;
+            self.pool.shared().outsider_asleep();
+        }
+        asleep
     }
 
-    /// The eventfd that becomes readable when work ends after [`Lane::prepare_sleep`].
+    /// The eventfd that becomes readable, once per sleep, when work ends after
+    /// [`Lane::prepare_sleep`]. It may also be readable early; the sleep ends then like any other.
     #[must_use]
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.tasks.context().mailbox.wake.fd()
     }
 
     /// Ends the sleep that [`Lane::prepare_sleep`] announced, and drains the eventfd.
-    pub fn end_sleep(&mut self) {}
+    pub fn end_sleep(&mut self) {
+        self.tasks.context().mailbox.wake.disarm(&mut self.wakes);
+        if self.asleep {
+            self.asleep = false;
+            self.pool.shared().outsider_awake();
+        }
+    }
 
-    /// Runs one queued part on the calling thread; `false` where there is none.
+    /// Runs one queued part, of this or another queue, on the calling thread; `false` where none is
+    /// queued. `same_cpu` work is left to its own worker.
     pub fn assist(&mut self) -> bool {
-        false
+        self.pool.shared().assist()
+    }
+
+    /// Looks for results for as long as a worker would spin, where works are out and a core would
+    /// be idle otherwise. Returns whether something can be collected or assisted with. Cheaper than
+    /// a sleep for work that ends within microseconds.
+    #[must_use]
+    pub fn spin(&mut self) -> bool {
+        let (pool, mailbox) = (self.pool.shared(), &self.tasks.context().mailbox);
+        let clock = pool.clock();
+        let end_ns = clock.now_ns() + pool.spin_ns();
+        if self.outstanding == 0 {
+            return false;
+        }
+        while mailbox.is_empty() && !pool.has_queued() {
+            if !pool.may_spin() || clock.now_ns() >= end_ns {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
     }
 
     /// How busy the pool is.
@@ -98,6 +170,24 @@ impl Lane {
     /// Works handed off and not collected yet.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        self.done.len() as u32
+        self.outstanding
+    }
+
+    /// The pool that the lane leads to.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<WorkerPool> {
+        &self.pool
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.tasks.wait();
+        if let Some(writes) = &self.writes {
+            writes.inbox().release(self.depth);
+        }
+        if !self.asleep {
+            self.pool.shared().outsider_asleep();
+        }
     }
 }

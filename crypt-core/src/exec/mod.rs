@@ -1,15 +1,43 @@
 //! The worker side: cipher work handed off by queues, run on a pool of threads, handed back.
-#![forbid(unsafe_code)]
+//!
+//! A queue opens a [`Lane`] to a [`WorkerPool`] and hands it [`Work`]; what comes back is [`Done`].
+//! One work may be cut into parts that several workers share. [`run_span`] does the same work on
+//! the calling thread. [`WriteThread`] is dm-crypt's sorting writer, [`calibrate`] measures what a
+//! hand-off costs, and [`encrypt_parallel`] is for bulk work outside any queue.
+//!
+//! Ownership: handed-off work owns its slot's memory until it comes back; exactly one result comes
+//! back for each hand-off. Nothing is allocated and no thread is started after the start. Unsafe code
+//! is in `task.rs` and `areas.rs`.
+#![deny(unsafe_code)]
 
+#[expect(unsafe_code, reason = "addresses of memory that parts share")]
+mod areas;
+pub mod bulk;
+mod calibrate;
+mod cut;
+mod idle;
 pub mod lane;
+mod mailbox;
+mod payload;
 pub mod pool;
+mod record;
+mod shared;
+pub mod sorted_writes;
 pub mod span;
+#[expect(unsafe_code, reason = "the task cells; see its ownership protocol")]
+mod task;
+mod wake;
 pub mod work;
+mod worker;
+mod write_inbox;
+pub mod write_thread;
+mod writer;
 
+pub use bulk::{FileRange, crypt_file_parallel, decrypt_parallel, encrypt_parallel};
+pub use calibrate::calibrate;
 pub use lane::Lane;
-pub use pool::{PoolLoad, WorkerConfig, WorkerPool};
+pub use pool::{Pinning, PoolLoad, PoolStats, WorkerConfig, WorkerPool};
+pub use sorted_writes::SortedWrites;
 pub use span::{Source, Span, run_span};
 pub use work::{Done, DoneKind, Route, Work};
-
-mod interim;
-pub use interim::{WriteThread, calibrate};
+pub use write_thread::{WriteThread, WriteThreadConfig};

@@ -194,6 +194,7 @@ impl Pipeline {
             at_device: self.at_device,
             at_workers: self.at_workers,
             workers: workers.workers,
+            usable_workers: workers.usable_workers,
             idle_workers: workers.idle_workers,
             awake_workers: workers.awake_workers,
             queued_bytes: workers.queued_bytes,

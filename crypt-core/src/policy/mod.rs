@@ -4,8 +4,22 @@
 //! policy. It is asked when writes are submitted and when reads complete. There is one instance per
 //! queue, so nothing here is shared or locked; given the same inputs it gives the same answers.
 
+#![forbid(unsafe_code)]
+
+mod adaptive;
+mod costs;
+mod inline;
+mod spec;
+mod workqueue;
+
 use std::fmt;
 use std::num::NonZeroU8;
+
+pub use adaptive::Adaptive;
+pub use costs::CostTracker;
+pub use inline::Inline;
+pub use spec::PolicySpec;
+pub use workqueue::{Workqueue, WorkqueueFlags};
 
 use crate::request::Flags;
 use crate::units::SectorIndex;
@@ -49,7 +63,10 @@ pub struct Load {
     pub at_workers: u32,
     /// Workers in the pool; 0 where the volume has none, and then everything runs inline.
     pub workers: u32,
-    /// Workers that had nothing to do, and a core to do it on, when last looked at.
+    /// Workers that have a core to run on: those of the pool, or fewer where the threads of queues
+    /// need the cores.
+    pub usable_workers: u32,
+    /// Those of the usable workers that had nothing to do when last looked at.
     pub idle_workers: u32,
     /// Those of the idle workers that are awake and start at once; the others must be woken.
     pub awake_workers: u32,
@@ -70,7 +87,8 @@ pub struct Costs {
     pub handoff_awake_ns: f32,
     /// From hand-off to the start of the work on a worker that sleeps.
     pub handoff_asleep_ns: f32,
-    /// What handing off to a worker that is awake costs the thread that does it.
+    /// What handing off to a worker that is awake, and taking the result back, costs the thread
+    /// that does it.
     pub handoff_self_ns: f32,
     /// What waking a sleeping worker costs that thread on top.
     pub wake_self_ns: f32,
@@ -142,6 +160,3 @@ pub struct OffloadRules {
     /// The queue's thread runs parts of handed-off work itself rather than sleep.
     pub assist: bool,
 }
-
-mod interim;
-pub use interim::{CostTracker, PolicySpec};

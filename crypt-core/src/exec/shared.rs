@@ -1,0 +1,369 @@
+//! What a pool's threads and its lanes share: the bounded queue of parts, the counters, and the
+//! decisions whom to wake and who may spin.
+//!
+//! Nothing here blocks or allocates. `queued_bytes` goes up before parts become visible and down
+//! when somebody takes one, so it is never too low.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+
+use crossbeam::queue::ArrayQueue;
+use crossbeam::utils::CachePadded;
+
+use super::idle::IdleWorkers;
+use super::pool::{PoolLoad, PoolStats, WorkerConfig};
+use super::task::{Part, Parts};
+use crate::clock::Clock;
+
+/// Until a calibration knows better: a wake-up costs about what 64 KiB of AES-XTS cost.
+const DEFAULT_WAKE_BYTES: u64 = 64 * 1024;
+
+/// See the module documentation.
+#[derive(Debug)]
+pub(crate) struct PoolShared {
+    queue: ArrayQueue<Part>,
+    /// One queue per worker for work that must stay on its CPU; empty where nobody is pinned.
+    own_queues: Box<[ArrayQueue<Part>]>,
+    /// The worker pinned to each CPU.
+    worker_on_cpu: Box<[Option<usize>]>,
+    idle: IdleWorkers,
+    counters: Box<[CachePadded<WorkerCounters>]>,
+    queued_bytes: CachePadded<AtomicU64>,
+    /// Threads other than workers that are awake: queues, write threads.
+    awake_outside: CachePadded<AtomicU32>,
+    wake_bytes: AtomicU64,
+    wake_ups: AtomicU64,
+    parts_assisted: AtomicU64,
+    same_cpu_missed: AtomicU64,
+    stopped: AtomicBool,
+    workers: u32,
+    cores: u32,
+    spin_ns: u64,
+    clock: Clock,
+}
+
+/// Counters of one worker, written by it alone.
+#[derive(Debug, Default)]
+struct WorkerCounters {
+    parts_run: AtomicU64,
+    spins: AtomicU64,
+    spins_won: AtomicU64,
+}
+
+impl PoolShared {
+    /// `cpus` has the CPU that each worker is pinned to.
+    pub(crate) fn new(config: &WorkerConfig, cpus: &[Option<usize>], cores: usize) -> Self {
+        let capacity = config.queue_parts.get();
+        let pinned = cpus.iter().any(Option::is_some);
+        let own_queues = if pinned { cpus.len() } else { 0 };
+        let known_cpus = cpus.iter().flatten().max().map_or(0, |last| last + 1);
+        let mut worker_on_cpu = vec![None; known_cpus];
+        for (worker, cpu) in cpus.iter().enumerate() {
+            if let Some(cpu) = *cpu {
+                worker_on_cpu[cpu].get_or_insert(worker);
+            }
+        }
+        Self {
+            queue: ArrayQueue::new(capacity),
+            own_queues: (0..own_queues).map(|_| ArrayQueue::new(capacity)).collect(),
+            worker_on_cpu: worker_on_cpu.into_boxed_slice(),
+            idle: IdleWorkers::new(cpus.len()),
+            counters: cpus.iter().map(|_| CachePadded::default()).collect(),
+            queued_bytes: CachePadded::default(),
+            awake_outside: CachePadded::default(),
+            wake_bytes: AtomicU64::new(DEFAULT_WAKE_BYTES),
+            wake_ups: AtomicU64::new(0),
+            parts_assisted: AtomicU64::new(0),
+            same_cpu_missed: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            workers: cpus.len() as u32,
+            cores: u32::try_from(cores).unwrap_or(u32::MAX),
+            spin_ns: u64::from(config.spin_ns),
+            clock: Clock::monotonic(),
+        }
+    }
+
+    /// Whether `parts` more parts may be handed off now: they fit, and there is somebody to run
+    /// them.
+    pub(crate) fn has_room(&self, parts: usize) -> bool {
+        !self.is_stopped() && self.queue.len() + parts <= self.queue.capacity()
+    }
+
+    /// Whether parts wait that any thread may run.
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Takes in the parts of one task and wakes workers for them as needed. Should others have
+    /// filled the queue since [`PoolShared::has_room`], the rest is run here.
+    pub(crate) fn submit(&self, parts: Parts, same_cpu: bool) {
+        let own_worker = if same_cpu {
+            self.worker_on_this_cpu()
+        } else {
+            None
+        };
+        let queue = own_worker.map_or(&self.queue, |worker| &self.own_queues[worker]);
+        self.queued_bytes
+            .fetch_add(parts.len_bytes(), Ordering::Relaxed);
+        for part in parts {
+            if let Err(part) = queue.push(part) {
+                self.taken(&part);
+                part.run();
+            }
+        }
+        fence(Ordering::SeqCst);
+        match own_worker {
+            Some(worker) => self.count_wake_up(self.idle.wake(worker)),
+            None => self.wake_for_queued(),
+        }
+        // Workers that are ending may have looked at the queue for the last time.
+        if self.is_stopped() {
+            self.run_everything();
+        }
+    }
+
+    /// Runs one queued part on the calling thread, which is not a worker.
+    pub(crate) fn assist(&self) -> bool {
+        if self.queue.is_empty() {
+            return false;
+        }
+        let Some(part) = self.queue.pop() else {
+            return false;
+        };
+        self.taken(&part);
+        self.parts_assisted.fetch_add(1, Ordering::Relaxed);
+        part.run();
+        true
+    }
+
+    /// Wakes as many sleepers as the queued work is worth. The caller has fenced after what it
+    /// published.
+    ///
+    /// One worker is woken where none is awake, more where the queued bytes pay for it, but no more
+    /// than there are cores without a runnable thread. Where no core is free, a busy worker or the
+    /// next queue that goes to sleep takes care of what is queued.
+    pub(crate) fn wake_for_queued(&self) {
+        let (queued_parts, asleep) = (self.queue.len() as u64, self.idle.asleep());
+        if queued_parts == 0 || asleep == 0 {
+            return;
+        }
+        let awake = self.idle.awake();
+        let busy = self.workers.saturating_sub(awake + asleep);
+        let free_cores = u64::from(self.cores.saturating_sub(busy + self.awake_outside()));
+        let limit = free_cores.max(u64::from(busy == 0));
+        let worth = self.queued_bytes() / self.wake_bytes.load(Ordering::Relaxed);
+        let wanted = worth.clamp(1, queued_parts).min(limit);
+        for _ in u64::from(awake)..wanted {
+            let woken = self.idle.wake_any();
+            self.count_wake_up(woken);
+            if !woken {
+                return;
+            }
+        }
+    }
+
+    /// A thread other than a worker starts to need a core, or has woken up.
+    pub(crate) fn outsider_awake(&self) {
+        self.awake_outside.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Such a thread is about to sleep, or has ended. Its core may be used by one more worker.
+    pub(crate) fn outsider_asleep(&self) {
+        self.awake_outside.fetch_sub(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.wake_for_queued();
+    }
+
+    /// Whether the calling thread, itself runnable, may spin without taking a core from another.
+    pub(crate) fn may_spin(&self) -> bool {
+        let runnable = self.workers.saturating_sub(self.idle.asleep()) + self.awake_outside();
+        runnable <= self.cores
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        while self.idle.wake_any() {}
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn load(&self) -> PoolLoad {
+        if self.is_stopped() {
+            return PoolLoad::default();
+        }
+        let (awake, asleep) = (self.idle.awake(), self.idle.asleep());
+        let busy = self.workers.saturating_sub(awake + asleep);
+        let cores = self.cores.saturating_sub(self.awake_outside());
+        let idle_workers = (awake + asleep).min(cores.saturating_sub(busy));
+        PoolLoad {
+            workers: self.workers,
+            usable_workers: self.workers.min(cores),
+            idle_workers,
+            awake_workers: awake.min(idle_workers),
+            queued_bytes: self.queued_bytes(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> PoolStats {
+        let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
+            let counters = self.counters.iter();
+            counters
+                .map(|one| counter(one).load(Ordering::Relaxed))
+                .sum()
+        };
+        PoolStats {
+            parts_run: sum(|counters| &counters.parts_run),
+            parts_assisted: self.parts_assisted.load(Ordering::Relaxed),
+            wake_ups: self.wake_ups.load(Ordering::Relaxed),
+            spins: sum(|counters| &counters.spins),
+            spins_won: sum(|counters| &counters.spins_won),
+            same_cpu_missed: self.same_cpu_missed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether every worker is parked.
+    pub(crate) fn all_asleep(&self) -> bool {
+        self.idle.asleep() == self.workers
+    }
+
+    pub(crate) fn set_wake_bytes(&self, bytes: u64) {
+        self.wake_bytes.store(bytes.max(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn spin_ns(&self) -> u64 {
+        self.spin_ns
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub(crate) fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    fn worker_on_this_cpu(&self) -> Option<usize> {
+        let worker = self.worker_on_cpu.get(rustix::thread::sched_getcpu());
+        let worker = worker.copied().flatten();
+        self.same_cpu_missed
+            .fetch_add(u64::from(worker.is_none()), Ordering::Relaxed);
+        worker
+    }
+
+    /// Runs whatever is queued, for anybody, after the workers have ended.
+    fn run_everything(&self) {
+        for queue in self.own_queues.iter().chain([&self.queue]) {
+            while let Some(part) = queue.pop() {
+                self.taken(&part);
+                part.run();
+            }
+        }
+    }
+
+    fn taken(&self, part: &Part) {
+        let bytes = u64::from(part.len_bytes());
+        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn count_wake_up(&self, woken: bool) {
+        self.wake_ups.fetch_add(u64::from(woken), Ordering::Relaxed);
+    }
+
+    fn queued_bytes(&self) -> u64 {
+        self.queued_bytes.load(Ordering::Relaxed)
+    }
+
+    fn awake_outside(&self) -> u32 {
+        self.awake_outside.load(Ordering::Relaxed)
+    }
+}
+
+/// The workers' side.
+impl PoolShared {
+    /// The life of one worker: runs parts until the pool is stopped and nothing is queued.
+    pub(crate) fn work(&self, worker: usize) {
+        let counters = &self.counters[worker];
+        while let Some(part) = self.next_part(worker) {
+            // Counted before its result can be seen.
+            bump(&counters.parts_run);
+            part.run();
+        }
+    }
+
+    pub(crate) fn register(&self, worker: usize) {
+        self.idle.register(worker);
+    }
+
+    /// The next part for `worker`, waiting for it; `None` at the end.
+    fn next_part(&self, worker: usize) -> Option<Part> {
+        if let Some(part) = self.take(worker) {
+            return Some(part);
+        }
+        self.idle.enter();
+        let part = self.wait_for_part(worker);
+        self.idle.leave();
+        if part.is_some() {
+            self.wake_for_queued();
+        }
+        part
+    }
+
+    fn wait_for_part(&self, worker: usize) -> Option<Part> {
+        loop {
+            // Read before the queue: what was queued before the stop is still run.
+            let stopped = self.is_stopped();
+            let part = self.take(worker);
+            if part.is_some() || stopped {
+                return part;
+            }
+            if let Some(part) = self.spin(worker) {
+                return Some(part);
+            }
+            let has_work = || self.has_work(worker) || self.is_stopped();
+            self.idle.sleep(worker, has_work);
+        }
+    }
+
+    /// Looks for a part for a while, as long as the core would be idle otherwise.
+    fn spin(&self, worker: usize) -> Option<Part> {
+        const LOOKS_PER_STAMP: u32 = 32;
+        if self.spin_ns == 0 || !self.may_spin() {
+            return None;
+        }
+        let counters = &self.counters[worker];
+        bump(&counters.spins);
+        let end_ns = self.clock.now_ns() + self.spin_ns;
+        while self.clock.now_ns() < end_ns && self.may_spin() && !self.is_stopped() {
+            for _ in 0..LOOKS_PER_STAMP {
+                if self.has_work(worker)
+                    && let Some(part) = self.take(worker)
+                {
+                    bump(&counters.spins_won);
+                    return Some(part);
+                }
+                std::hint::spin_loop();
+            }
+        }
+        None
+    }
+
+    fn has_work(&self, worker: usize) -> bool {
+        let own = self.own_queues.get(worker);
+        own.is_some_and(|queue| !queue.is_empty()) || !self.queue.is_empty()
+    }
+
+    fn take(&self, worker: usize) -> Option<Part> {
+        let own = self.own_queues.get(worker).and_then(ArrayQueue::pop);
+        let part = own.or_else(|| self.queue.pop())?;
+        self.taken(&part);
+        Some(part)
+    }
+}
+
+/// Adds one to a counter that only the calling thread writes.
+fn bump(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
