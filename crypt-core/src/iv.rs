@@ -18,42 +18,137 @@ pub type Iv = [u8; 16];
 pub struct IvGenerator {
     kind: IvKind,
     iv_offset: u64,
-    /// Shift from `cc_sector` to the number behind the IV.
-    number_shift: u32,
     /// log2 of the 512-byte sectors in one crypto sector.
     sector_shift: u32,
+    large_sectors: bool,
 }
 
 impl IvGenerator {
     /// The generator of a specification.
     #[must_use]
     pub fn new(spec: &CipherSpec) -> Self {
-        let sector_shift = spec.sector_size().shift();
         Self {
             kind: spec.iv(),
             iv_offset: spec.iv_offset().get(),
-            number_shift: if spec.iv_large_sectors() {
-                sector_shift
-            } else {
-                0
-            },
-            sector_shift,
+            sector_shift: spec.sector_size().shift(),
+            large_sectors: spec.iv_large_sectors(),
         }
     }
 
     /// Fills `ivs` for the crypto sectors from the one that starts at 512-byte sector `first`.
-    #[inline]
     pub fn fill(&self, first: SectorIndex, ivs: &mut [Iv]) {
-        let mut cc_sector = first.get().wrapping_add(self.iv_offset);
-        for iv in ivs {
-            let number = cc_sector >> self.number_shift;
-            let value = match self.kind {
+        let numbers = self.numbers(first);
+        for (index, iv) in ivs.iter_mut().enumerate() {
+            *iv = numbers.iv(index);
+        }
+    }
+
+    /// The numbers behind the IVs of the crypto sectors from `first` on.
+    #[inline]
+    pub(crate) fn numbers(&self, first: SectorIndex) -> IvNumbers {
+        let cc_sector = first.get().wrapping_add(self.iv_offset);
+        let (number, stride, mask) = if self.large_sectors {
+            (
+                cc_sector >> self.sector_shift,
+                1,
+                u64::MAX >> self.sector_shift,
+            )
+        } else {
+            (cc_sector, 1 << self.sector_shift, u64::MAX)
+        };
+        IvNumbers {
+            number,
+            stride,
+            mask: match self.kind {
                 IvKind::None => 0,
-                IvKind::Plain => number & u64::from(u32::MAX),
-                IvKind::Plain64 => number,
-            };
-            *iv = u128::from(value).to_le_bytes();
-            cc_sector = cc_sector.wrapping_add(1 << self.sector_shift);
+                IvKind::Plain => mask & u64::from(u32::MAX),
+                IvKind::Plain64 => mask,
+            },
+        }
+    }
+}
+
+/// The numbers behind the IVs of consecutive crypto sectors: an arithmetic progression, so that a
+/// vector of IVs can be made in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IvNumbers {
+    number: u64,
+    stride: u64,
+    mask: u64,
+}
+
+impl IvNumbers {
+    /// The IV of the sector `index` places behind the first, as its two halves in memory order.
+    #[inline(always)]
+    pub(crate) fn halves(&self, index: usize) -> [u64; 2] {
+        let number = self
+            .number
+            .wrapping_add(self.stride.wrapping_mul(index as u64));
+        [(number & self.mask).to_le(), 0]
+    }
+
+    /// The IV of the sector `index` places behind the first.
+    #[inline(always)]
+    pub(crate) fn iv(&self, index: usize) -> Iv {
+        let [first, second] = self.halves(index);
+        let mut iv = [0; 16];
+        iv[..8].copy_from_slice(&first.to_ne_bytes());
+        iv[8..].copy_from_slice(&second.to_ne_bytes());
+        iv
+    }
+}
+
+/// The IVs of a run of data units.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ivs<'a> {
+    /// Those of `count` consecutive sectors.
+    Numbers {
+        /// Their numbers.
+        numbers: IvNumbers,
+        /// How many there are.
+        count: usize,
+    },
+    /// Any others.
+    Listed(&'a [Iv]),
+}
+
+impl Ivs<'_> {
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Numbers { count, .. } => *count,
+            Self::Listed(ivs) => ivs.len(),
+        }
+    }
+
+    /// IV `index` as its two halves in memory order.
+    ///
+    /// # Panics
+    /// Where a list is too short.
+    #[inline(always)]
+    pub(crate) fn halves(&self, index: usize) -> [u64; 2] {
+        match self {
+            Self::Numbers { numbers, .. } => numbers.halves(index),
+            Self::Listed(ivs) => {
+                let (halves, _) = ivs[index].as_chunks::<8>();
+                [u64::from_ne_bytes(halves[0]), u64::from_ne_bytes(halves[1])]
+            }
+        }
+    }
+
+    /// Fills `ivs` from IV `from` on.
+    ///
+    /// # Panics
+    /// Where a list is too short.
+    pub(crate) fn fill(&self, from: usize, ivs: &mut [Iv]) {
+        match self {
+            Self::Numbers { numbers, .. } => {
+                for (index, iv) in ivs.iter_mut().enumerate() {
+                    *iv = numbers.iv(from + index);
+                }
+            }
+            Self::Listed(list) => ivs.copy_from_slice(&list[from..from + ivs.len()]),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! AES over any vector: round keys spread over the lanes, and the rounds of several vectors in step.
 
 use super::InOutBuf;
-use super::schedule::{MAX_ROUND_KEYS, RoundKeys};
+use super::schedule::RoundKeys;
 use super::vector::Vector;
 
 /// Vectors in flight: enough to hide the latency of an AES round on every CPU so far.
@@ -9,6 +9,9 @@ pub(super) const BATCH: usize = 8;
 
 /// Encryption or decryption, decided at compile time.
 pub(in crate::cipher) trait Way {
+    /// Whether this is encryption.
+    const ENCRYPTS: bool;
+
     /// One inner round.
     fn round<V: Vector>(state: V, key: V) -> V;
 
@@ -23,6 +26,8 @@ pub(in crate::cipher) struct Encrypt;
 pub(in crate::cipher) struct Decrypt;
 
 impl Way for Encrypt {
+    const ENCRYPTS: bool = true;
+
     #[inline(always)]
     fn round<V: Vector>(state: V, key: V) -> V {
         state.encrypt_round(key)
@@ -35,6 +40,8 @@ impl Way for Encrypt {
 }
 
 impl Way for Decrypt {
+    const ENCRYPTS: bool = false;
+
     #[inline(always)]
     fn round<V: Vector>(state: V, key: V) -> V {
         state.decrypt_round(key)
@@ -46,38 +53,49 @@ impl Way for Decrypt {
     }
 }
 
-/// Round keys of `ROUNDS` rounds in every lane.
+/// Round keys of `ROUNDS` rounds, spread over the lanes anew for each batch. A load does that for
+/// free, and no copy of a key ever lies on the stack.
 #[derive(Clone, Copy)]
-pub(super) struct Keys<V, const ROUNDS: usize>([V; MAX_ROUND_KEYS]);
+pub(super) struct Keys<'a, V: Vector, const ROUNDS: usize> {
+    isa: V::Isa,
+    keys: &'a RoundKeys,
+}
 
-impl<V: Vector, const ROUNDS: usize> Keys<V, ROUNDS> {
+impl<'a, V: Vector, const ROUNDS: usize> Keys<'a, V, ROUNDS> {
     #[inline(always)]
-    pub(super) fn new(isa: V::Isa, keys: &RoundKeys) -> Self {
-        let mut spread = [V::splat(isa, &keys.0[0]); MAX_ROUND_KEYS];
-        for (lanes, key) in spread.iter_mut().zip(&keys.0).take(ROUNDS + 1).skip(1) {
-            *lanes = V::splat(isa, key);
-        }
-        Self(spread)
+    pub(super) fn new(isa: V::Isa, keys: &'a RoundKeys) -> Self {
+        Self { isa, keys }
     }
 
     /// What is added to a block before the first round.
     #[inline(always)]
     pub(super) fn first(&self) -> V {
-        self.0[0]
+        V::splat(self.isa, &self.keys.0[0])
     }
 
     /// The key of the last round.
     #[inline(always)]
     pub(super) fn last(&self) -> V {
-        self.0[ROUNDS]
+        V::splat(self.isa, &self.keys.0[ROUNDS])
+    }
+
+    /// Encrypts blocks to which the first key has been added.
+    #[inline(always)]
+    pub(super) fn encrypt_all<const N: usize>(&self, states: &mut [V; N]) {
+        self.inner_rounds::<Encrypt, N>(states);
+        let last = self.last();
+        for state in states {
+            *state = state.encrypt_last(last);
+        }
     }
 
     /// All rounds but the last, in step so that each hides the latency of the others.
     #[inline(always)]
     pub(super) fn inner_rounds<W: Way, const N: usize>(&self, states: &mut [V; N]) {
         for round in 1..ROUNDS {
+            let key = V::splat(self.isa, &self.keys.0[round]);
             for state in states.iter_mut() {
-                *state = W::round(*state, self.0[round]);
+                *state = W::round(*state, key);
             }
         }
     }
@@ -97,7 +115,7 @@ pub(super) fn ecb<V: Vector, W: Way, const ROUNDS: usize>(
         ($($vectors:expr),*) => {$(
             while left >= $vectors * V::BLOCKS {
                 // SAFETY: `left` blocks are still in the buffers, which are the same or disjoint.
-                unsafe { ecb_batch::<V, W, ROUNDS, { $vectors }>(isa, &keys, src, dst) };
+                unsafe { ecb_batch::<V, W, ROUNDS, { $vectors }>(isa, keys, src, dst) };
                 left -= $vectors * V::BLOCKS;
                 src = src.wrapping_add($vectors * V::BYTES);
                 dst = dst.wrapping_add($vectors * V::BYTES);
@@ -120,19 +138,21 @@ pub(super) fn ecb<V: Vector, W: Way, const ROUNDS: usize>(
 #[inline(always)]
 unsafe fn ecb_batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
     isa: V::Isa,
-    keys: &Keys<V, ROUNDS>,
+    keys: Keys<'_, V, ROUNDS>,
     src: *const u8,
     dst: *mut u8,
 ) {
-    let mut states = [keys.first(); N];
+    let first = keys.first();
+    let mut states = [first; N];
     for (index, state) in states.iter_mut().enumerate() {
         // SAFETY: the caller vouches for `N` vectors at `src`.
         let block = unsafe { V::load(isa, src.wrapping_add(index * V::BYTES)) };
-        *state = block.xor(keys.first());
+        *state = block.xor(first);
     }
     keys.inner_rounds::<W, N>(&mut states);
+    let last = keys.last();
     for (index, state) in states.into_iter().enumerate() {
         // SAFETY: the caller vouches for `N` vectors at `dst`.
-        unsafe { W::last(state, keys.last()).store(dst.wrapping_add(index * V::BYTES)) };
+        unsafe { W::last(state, last).store(dst.wrapping_add(index * V::BYTES)) };
     }
 }

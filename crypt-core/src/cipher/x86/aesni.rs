@@ -5,9 +5,9 @@ use core::arch::x86_64::*;
 use super::aes::{self, Way};
 use super::schedule::RoundKeys;
 use super::vector::{POLYNOMIAL, Vector};
-use super::{InOutBuf, InstructionSet, xts};
+use super::{InOutBuf, InstructionSet, XtsKeys, xts};
 use crate::cipher::Backend;
-use crate::iv::Iv;
+use crate::iv::{Iv, Ivs};
 
 /// The proof that this CPU has the AES instructions and PCLMULQDQ.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +23,13 @@ impl InstructionSet for AesNi {
     #[inline]
     fn xts<W: Way, const ROUNDS: usize>(
         self,
-        keys: &RoundKeys,
-        tweaks: &[Iv],
+        keys: XtsKeys<'_>,
+        ivs: Ivs<'_>,
         unit_len: usize,
         data: InOutBuf<'_, '_, u8>,
     ) {
         // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { xts_entry::<W, ROUNDS>(self, keys, tweaks, unit_len, data) }
+        unsafe { xts_entry::<W, ROUNDS>(self, keys, ivs, unit_len, data) }
     }
 
     #[inline]
@@ -42,12 +42,12 @@ impl InstructionSet for AesNi {
 #[target_feature(enable = "aes,pclmulqdq,sse2")]
 fn xts_entry<W: Way, const ROUNDS: usize>(
     isa: AesNi,
-    keys: &RoundKeys,
-    tweaks: &[Iv],
+    keys: XtsKeys<'_>,
+    ivs: Ivs<'_>,
     unit_len: usize,
     data: InOutBuf<'_, '_, u8>,
 ) {
-    xts::xts::<Xmm, W, ROUNDS>(isa, keys, tweaks, unit_len, data);
+    xts::xts::<Xmm, W, ROUNDS>(isa, keys, ivs, unit_len, data);
 }
 
 #[target_feature(enable = "aes,pclmulqdq,sse2")]
@@ -79,6 +79,18 @@ impl Vector for Xmm {
     #[inline(always)]
     fn splat(_isa: AesNi, block: &Iv) -> Self {
         op!(_mm_loadu_si128(block.as_ptr().cast()))
+    }
+
+    #[inline(always)]
+    fn from_halves(_isa: AesNi, lane: impl Fn(usize) -> [u64; 2]) -> Self {
+        let [a0, a1] = lane(0);
+        op!(_mm_set_epi64x(a1 as i64, a0 as i64))
+    }
+
+    #[inline(always)]
+    fn first_block(self) -> Iv {
+        // SAFETY: any vector of integers is 16 bytes.
+        unsafe { core::mem::transmute(self.0) }
     }
 
     #[inline(always)]

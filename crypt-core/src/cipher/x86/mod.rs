@@ -26,9 +26,9 @@ use ::aes::cipher::inout::InOutBuf;
 
 use super::Backend;
 use super::limit::Blocks;
-use super::xts::XtsBlocks;
+use super::xts::XtsEngine;
 use crate::error::Result;
-use crate::iv::Iv;
+use crate::iv::Ivs;
 use crate::secret::Secret;
 
 use aes::{Decrypt, Encrypt, Way};
@@ -52,11 +52,11 @@ pub(super) trait InstructionSet: Copy + Send + Sync + 'static {
     /// The proof, or `None` where the CPU lacks an instruction.
     fn new() -> Option<Self>;
 
-    /// XTS over one unit of `unit_len` bytes, whole blocks, per encrypted tweak.
+    /// XTS over one unit of `unit_len` bytes, at least 16, per IV.
     fn xts<W: Way, const ROUNDS: usize>(
         self,
-        keys: &RoundKeys,
-        tweaks: &[Iv],
+        keys: XtsKeys<'_>,
+        ivs: Ivs<'_>,
         unit_len: usize,
         data: InOutBuf<'_, '_, u8>,
     );
@@ -68,18 +68,42 @@ pub(super) trait InstructionSet: Copy + Send + Sync + 'static {
 /// XTS on one instruction set with AES of `ROUNDS` rounds.
 pub(super) struct XtsKernel<I, const ROUNDS: usize> {
     isa: I,
-    keys: Secret<XtsKeys>,
+    keys: Secret<XtsSchedule>,
 }
 
-struct XtsKeys {
+struct XtsSchedule {
     data: Schedule,
     tweak: Schedule,
+}
+
+/// The round keys of one direction of XTS.
+#[derive(Clone, Copy)]
+pub(super) struct XtsKeys<'a> {
+    data: &'a RoundKeys,
+    /// Tweaks are encrypted in both directions.
+    tweak: &'a RoundKeys,
+}
+
+impl XtsSchedule {
+    fn encrypt(&self) -> XtsKeys<'_> {
+        XtsKeys {
+            data: &self.data.encrypt,
+            tweak: &self.tweak.encrypt,
+        }
+    }
+
+    fn decrypt(&self) -> XtsKeys<'_> {
+        XtsKeys {
+            data: &self.data.decrypt,
+            tweak: &self.tweak.encrypt,
+        }
+    }
 }
 
 impl<I: InstructionSet, const ROUNDS: usize> XtsKernel<I, ROUNDS> {
     /// Expands the keys in secret memory. Both are as long as `ROUNDS` rounds take.
     pub(super) fn new(isa: I, data_key: &[u8], tweak_key: &[u8]) -> Result<Self> {
-        let mut keys = Secret::new(XtsKeys {
+        let mut keys = Secret::new(XtsSchedule {
             data: Schedule::ZERO,
             tweak: Schedule::ZERO,
         })?;
@@ -89,29 +113,19 @@ impl<I: InstructionSet, const ROUNDS: usize> XtsKernel<I, ROUNDS> {
     }
 }
 
-impl<I: InstructionSet, const ROUNDS: usize> XtsBlocks for XtsKernel<I, ROUNDS> {
+impl<I: InstructionSet, const ROUNDS: usize> XtsEngine for XtsKernel<I, ROUNDS> {
     const BACKEND: Backend = I::BACKEND;
 
     #[inline]
-    fn encrypt_ivs(&self, ivs: &[Iv], tweaks: &mut [Iv]) {
-        if let Ok(data) = InOutBuf::new(ivs.as_flattened(), tweaks.as_flattened_mut()) {
-            let keys = &self.keys.tweak.encrypt;
-            self.isa.ecb::<Encrypt, ROUNDS>(keys, data);
-        }
+    fn encrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        let keys = self.keys.encrypt();
+        self.isa.xts::<Encrypt, ROUNDS>(keys, ivs, unit_len, data);
     }
 
     #[inline]
-    fn encrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
-        let keys = &self.keys.data.encrypt;
-        self.isa
-            .xts::<Encrypt, ROUNDS>(keys, tweaks, unit_len, data);
-    }
-
-    #[inline]
-    fn decrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
-        let keys = &self.keys.data.decrypt;
-        self.isa
-            .xts::<Decrypt, ROUNDS>(keys, tweaks, unit_len, data);
+    fn decrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        let keys = self.keys.decrypt();
+        self.isa.xts::<Decrypt, ROUNDS>(keys, ivs, unit_len, data);
     }
 }
 

@@ -5,9 +5,9 @@ use core::arch::x86_64::*;
 use super::aes::{self, Way};
 use super::schedule::RoundKeys;
 use super::vector::{POLYNOMIAL, Vector};
-use super::{InOutBuf, InstructionSet, xts};
+use super::{InOutBuf, InstructionSet, XtsKeys, xts};
 use crate::cipher::Backend;
-use crate::iv::Iv;
+use crate::iv::{Iv, Ivs};
 
 /// The proof that this CPU has AVX2, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +23,13 @@ impl InstructionSet for Vaes256 {
     #[inline]
     fn xts<W: Way, const ROUNDS: usize>(
         self,
-        keys: &RoundKeys,
-        tweaks: &[Iv],
+        keys: XtsKeys<'_>,
+        ivs: Ivs<'_>,
         unit_len: usize,
         data: InOutBuf<'_, '_, u8>,
     ) {
         // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { xts_entry::<W, ROUNDS>(self, keys, tweaks, unit_len, data) }
+        unsafe { xts_entry::<W, ROUNDS>(self, keys, ivs, unit_len, data) }
     }
 
     #[inline]
@@ -42,12 +42,12 @@ impl InstructionSet for Vaes256 {
 #[target_feature(enable = "avx2,aes,vaes,pclmulqdq,vpclmulqdq")]
 fn xts_entry<W: Way, const ROUNDS: usize>(
     isa: Vaes256,
-    keys: &RoundKeys,
-    tweaks: &[Iv],
+    keys: XtsKeys<'_>,
+    ivs: Ivs<'_>,
     unit_len: usize,
     data: InOutBuf<'_, '_, u8>,
 ) {
-    xts::xts::<Ymm, W, ROUNDS>(isa, keys, tweaks, unit_len, data);
+    xts::xts::<Ymm, W, ROUNDS>(isa, keys, ivs, unit_len, data);
 }
 
 #[target_feature(enable = "avx2,aes,vaes,pclmulqdq,vpclmulqdq")]
@@ -81,6 +81,22 @@ impl Vector for Ymm {
         // SAFETY: any 16 bytes are a vector of integers.
         let block: __m128i = unsafe { core::mem::transmute(*block) };
         op!(_mm256_broadcastsi128_si256(block))
+    }
+
+    #[inline(always)]
+    fn from_halves(_isa: Vaes256, lane: impl Fn(usize) -> [u64; 2]) -> Self {
+        let [[a0, a1], [b0, b1]] = [lane(0), lane(1)];
+        op!(_mm256_set_epi64x(
+            b1 as i64, b0 as i64, a1 as i64, a0 as i64
+        ))
+    }
+
+    #[inline(always)]
+    fn first_block(self) -> Iv {
+        // SAFETY: `self` proves that the CPU has AVX2.
+        let block = unsafe { _mm256_castsi256_si128(self.0) };
+        // SAFETY: any vector of integers is 16 bytes.
+        unsafe { core::mem::transmute(block) }
     }
 
     #[inline(always)]

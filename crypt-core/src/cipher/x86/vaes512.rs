@@ -5,9 +5,9 @@ use core::arch::x86_64::*;
 use super::aes::{self, Way};
 use super::schedule::RoundKeys;
 use super::vector::{POLYNOMIAL, Vector};
-use super::{InOutBuf, InstructionSet, xts};
+use super::{InOutBuf, InstructionSet, XtsKeys, xts};
 use crate::cipher::Backend;
-use crate::iv::Iv;
+use crate::iv::{Iv, Ivs};
 
 /// The proof that this CPU has AVX-512 F, BW and VL, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy, Debug)]
@@ -23,13 +23,13 @@ impl InstructionSet for Vaes512 {
     #[inline]
     fn xts<W: Way, const ROUNDS: usize>(
         self,
-        keys: &RoundKeys,
-        tweaks: &[Iv],
+        keys: XtsKeys<'_>,
+        ivs: Ivs<'_>,
         unit_len: usize,
         data: InOutBuf<'_, '_, u8>,
     ) {
         // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { xts_entry::<W, ROUNDS>(self, keys, tweaks, unit_len, data) }
+        unsafe { xts_entry::<W, ROUNDS>(self, keys, ivs, unit_len, data) }
     }
 
     #[inline]
@@ -42,12 +42,12 @@ impl InstructionSet for Vaes512 {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,aes,vaes,pclmulqdq,vpclmulqdq")]
 fn xts_entry<W: Way, const ROUNDS: usize>(
     isa: Vaes512,
-    keys: &RoundKeys,
-    tweaks: &[Iv],
+    keys: XtsKeys<'_>,
+    ivs: Ivs<'_>,
     unit_len: usize,
     data: InOutBuf<'_, '_, u8>,
 ) {
-    xts::xts::<Zmm, W, ROUNDS>(isa, keys, tweaks, unit_len, data);
+    xts::xts::<Zmm, W, ROUNDS>(isa, keys, ivs, unit_len, data);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,aes,vaes,pclmulqdq,vpclmulqdq")]
@@ -81,6 +81,22 @@ impl Vector for Zmm {
         // SAFETY: any 16 bytes are a vector of integers.
         let block: __m128i = unsafe { core::mem::transmute(*block) };
         op!(_mm512_broadcast_i32x4(block))
+    }
+
+    #[inline(always)]
+    fn from_halves(_isa: Vaes512, lane: impl Fn(usize) -> [u64; 2]) -> Self {
+        let [[a0, a1], [b0, b1], [c0, c1], [d0, d1]] = [lane(0), lane(1), lane(2), lane(3)];
+        op!(_mm512_set_epi64(
+            d1 as i64, d0 as i64, c1 as i64, c0 as i64, b1 as i64, b0 as i64, a1 as i64, a0 as i64
+        ))
+    }
+
+    #[inline(always)]
+    fn first_block(self) -> Iv {
+        // SAFETY: `self` proves that the CPU has AVX-512.
+        let block = unsafe { _mm512_castsi512_si128(self.0) };
+        // SAFETY: any vector of integers is 16 bytes.
+        unsafe { core::mem::transmute(block) }
     }
 
     #[inline(always)]

@@ -20,6 +20,12 @@ pub(in crate::cipher) trait Vector: Copy {
     /// The same block in every lane.
     fn splat(isa: Self::Isa, block: &Iv) -> Self;
 
+    /// The blocks whose halves `lane(0)`, `lane(1)`, ... gives in memory order.
+    fn from_halves(isa: Self::Isa, lane: impl Fn(usize) -> [u64; 2]) -> Self;
+
+    /// The block in the first lane.
+    fn first_block(self) -> Iv;
+
     /// Reads `BYTES` bytes from any address.
     ///
     /// # Safety

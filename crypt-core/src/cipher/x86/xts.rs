@@ -1,4 +1,8 @@
-//! XTS over whole blocks, for any vector: eight vectors in flight, tweaks by carry-less products.
+//! XTS for any vector: eight vectors in flight, tweaks by carry-less products.
+//!
+//! IVs are made in registers and encrypted for up to eight vectors of data units at once. Nothing of
+//! that waits for memory written a moment before, so the CPU starts on it while it is still busy
+//! with the units, or the request, before.
 //!
 //! The tweaks of the first eight vectors of a unit come from its encrypted IV: each of the first
 //! eight blocks by one product with its power of x, the others from the block eight before them,
@@ -6,51 +10,106 @@
 //! vectors to the next all tweaks move on together in the same way. The second whitening is merged
 //! into the key of the last round.
 
-use super::InOutBuf;
 use super::aes::{BATCH, Keys, Way};
-use super::schedule::RoundKeys;
 use super::vector::{POWERS, Vector};
-use crate::iv::Iv;
+use super::{InOutBuf, XtsKeys};
+use crate::cipher::xts::gf128::{Tweak, mul_x};
+use crate::iv::{Iv, Ivs};
 
-/// Processes one unit of `unit_len` bytes, a multiple of 16, per encrypted tweak.
+/// Encrypted IVs of one group of units: as many as fit in eight of the largest vectors.
+#[repr(C, align(64))]
+struct Tweaks([Iv; 4 * BATCH]);
+
+/// Processes one unit of `unit_len` bytes, at least 16, per IV.
 #[inline(always)]
 pub(super) fn xts<V: Vector, W: Way, const ROUNDS: usize>(
     isa: V::Isa,
-    keys: &RoundKeys,
-    tweaks: &[Iv],
+    keys: XtsKeys<'_>,
+    ivs: Ivs<'_>,
     unit_len: usize,
     data: InOutBuf<'_, '_, u8>,
 ) {
-    assert_eq!(data.len(), tweaks.len() * unit_len);
-    let keys = Keys::<V, ROUNDS>::new(isa, keys);
+    assert!(unit_len >= 16 && Some(data.len()) == ivs.len().checked_mul(unit_len));
+    let tweak_keys = Keys::<V, ROUNDS>::new(isa, keys.tweak);
+    let data_keys = Keys::<V, ROUNDS>::new(isa, keys.data);
     let (mut src, mut dst) = data.into_raw();
-    for tweak in tweaks {
-        // SAFETY: `data` holds one unit per tweak; the pointers are at this tweak's unit, and source
-        // and destination are the same or don't overlap.
-        unsafe { unit::<V, W, ROUNDS>(isa, &keys, tweak, unit_len / 16, src, dst) };
-        src = src.wrapping_add(unit_len);
-        dst = dst.wrapping_add(unit_len);
+    let mut tweaks = Tweaks([[0; 16]; 4 * BATCH]);
+    let mut done = 0;
+    while done < ivs.len() {
+        let count = (ivs.len() - done).min(BATCH * V::BLOCKS);
+        encrypt_ivs(isa, tweak_keys, &ivs, done, count, &mut tweaks);
+        for tweak in &tweaks.0[..count] {
+            // SAFETY: `data` holds one unit per IV; the pointers are at this IV's unit, and source
+            // and destination are the same or don't overlap.
+            unsafe { unit::<V, W, ROUNDS>(isa, data_keys, tweak, unit_len, src, dst) };
+            src = src.wrapping_add(unit_len);
+            dst = dst.wrapping_add(unit_len);
+        }
+        done += count;
+    }
+}
+
+/// Encrypts `count` IVs from IV `from` on, at most eight vectors of them.
+#[inline(always)]
+fn encrypt_ivs<V: Vector, const ROUNDS: usize>(
+    isa: V::Isa,
+    keys: Keys<'_, V, ROUNDS>,
+    ivs: &Ivs<'_>,
+    from: usize,
+    count: usize,
+    tweaks: &mut Tweaks,
+) {
+    if count <= V::BLOCKS {
+        encrypt_iv_vectors::<V, ROUNDS, 1>(isa, keys, ivs, from, tweaks);
+    } else if count <= 2 * V::BLOCKS {
+        encrypt_iv_vectors::<V, ROUNDS, 2>(isa, keys, ivs, from, tweaks);
+    } else {
+        encrypt_iv_vectors::<V, ROUNDS, BATCH>(isa, keys, ivs, from, tweaks);
+    }
+}
+
+/// Encrypts `N` vectors of IVs; behind the last IV it is repeated.
+#[inline(always)]
+fn encrypt_iv_vectors<V: Vector, const ROUNDS: usize, const N: usize>(
+    isa: V::Isa,
+    keys: Keys<'_, V, ROUNDS>,
+    ivs: &Ivs<'_>,
+    from: usize,
+    tweaks: &mut Tweaks,
+) {
+    let last = ivs.len() - 1;
+    let mut states = [keys.first(); N];
+    for (index, state) in states.iter_mut().enumerate() {
+        let lane = |lane: usize| ivs.halves((from + V::BLOCKS * index + lane).min(last));
+        *state = V::from_halves(isa, lane).xor(*state);
+    }
+    keys.encrypt_all(&mut states);
+    for (state, lanes) in states.iter().zip(tweaks.0.chunks_exact_mut(V::BLOCKS)) {
+        // SAFETY: the chunk has as many blocks as the vector.
+        unsafe { state.store(lanes.as_mut_ptr().cast()) };
     }
 }
 
 /// # Safety
-/// `src` and `dst` are valid for `blocks` blocks, and are the same or don't overlap.
+/// `src` and `dst` are valid for `len` bytes, at least 16, and are the same or don't overlap.
 #[inline(always)]
 unsafe fn unit<V: Vector, W: Way, const ROUNDS: usize>(
     isa: V::Isa,
-    keys: &Keys<V, ROUNDS>,
+    keys: Keys<'_, V, ROUNDS>,
     tweak: &Iv,
-    blocks: usize,
+    len: usize,
     mut src: *const u8,
     mut dst: *mut u8,
 ) {
+    let partial_len = len % 16;
+    let steals = partial_len != 0;
     let mut tweaks = first_tweaks::<V>(isa, tweak);
-    let mut left = blocks;
+    let mut left = len / 16 - usize::from(steals);
     while left >= BATCH * V::BLOCKS {
         // SAFETY: `left` blocks are still in the buffers.
         unsafe { batch::<V, W, ROUNDS, BATCH>(isa, keys, &tweaks, src, dst) };
         left -= BATCH * V::BLOCKS;
-        if left == 0 {
+        if left == 0 && !steals {
             return;
         }
         src = src.wrapping_add(BATCH * V::BYTES);
@@ -60,7 +119,14 @@ unsafe fn unit<V: Vector, W: Way, const ROUNDS: usize>(
         }
     }
     // SAFETY: `left` blocks are still in the buffers, fewer than a batch.
-    unsafe { tail::<V, W, ROUNDS>(isa, keys, &tweaks, left, src, dst) };
+    unsafe { tail::<V, W, ROUNDS>(isa, keys, &mut tweaks, left, src, dst) };
+    if steals {
+        src = src.wrapping_add(16 * left);
+        dst = dst.wrapping_add(16 * left);
+        let tweaks = two_tweaks(tweaks[0], left % V::BLOCKS);
+        // SAFETY: the last whole block and the partial one are still in the buffers.
+        unsafe { steal::<V, W, ROUNDS>(isa, keys, &tweaks, partial_len, src, dst) };
+    }
 }
 
 /// The tweaks of the first batch of a unit.
@@ -84,26 +150,29 @@ fn first_tweaks<V: Vector>(isa: V::Isa, tweak: &Iv) -> [V; BATCH] {
 #[inline(always)]
 unsafe fn batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
     isa: V::Isa,
-    keys: &Keys<V, ROUNDS>,
+    keys: Keys<'_, V, ROUNDS>,
     tweaks: &[V; N],
     src: *const u8,
     dst: *mut u8,
 ) {
+    let first = keys.first();
     let mut states = *tweaks;
     for (index, state) in states.iter_mut().enumerate() {
         // SAFETY: the caller vouches for `N` vectors at `src`.
         let block = unsafe { V::load(isa, src.wrapping_add(index * V::BYTES)) };
-        *state = block.xor3(tweaks[index], keys.first());
+        *state = block.xor3(tweaks[index], first);
     }
     keys.inner_rounds::<W, N>(&mut states);
+    let last = keys.last();
     for (index, state) in states.into_iter().enumerate() {
-        let last = W::last(state, keys.last().xor(tweaks[index]));
+        let out = W::last(state, last.xor(tweaks[index]));
         // SAFETY: the caller vouches for `N` vectors at `dst`.
-        unsafe { last.store(dst.wrapping_add(index * V::BYTES)) };
+        unsafe { out.store(dst.wrapping_add(index * V::BYTES)) };
     }
 }
 
-/// What is left of a unit behind its last whole batch.
+/// What is left of a unit behind its last whole batch. Moves `tweaks` on by whole vectors, so that
+/// the block behind comes from the first one.
 ///
 /// # Safety
 /// `src` and `dst` are valid for `blocks` blocks, and are the same or don't overlap; `blocks` is
@@ -111,29 +180,86 @@ unsafe fn batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
 #[inline(always)]
 unsafe fn tail<V: Vector, W: Way, const ROUNDS: usize>(
     isa: V::Isa,
-    keys: &Keys<V, ROUNDS>,
-    tweaks: &[V; BATCH],
+    keys: Keys<'_, V, ROUNDS>,
+    tweaks: &mut [V; BATCH],
     blocks: usize,
     mut src: *const u8,
     mut dst: *mut u8,
 ) {
     let mut left = blocks;
-    let mut index = 0;
-    while left >= V::BLOCKS {
-        // SAFETY: `left` blocks are still in the buffers.
-        unsafe { batch::<V, W, ROUNDS, 1>(isa, keys, &[tweaks[index]], src, dst) };
-        left -= V::BLOCKS;
-        index += 1;
-        src = src.wrapping_add(V::BYTES);
-        dst = dst.wrapping_add(V::BYTES);
+    macro_rules! batch_of {
+        ($vectors:literal) => {
+            if left >= $vectors * V::BLOCKS {
+                let mut now = [tweaks[0]; $vectors];
+                now.copy_from_slice(&tweaks[..$vectors]);
+                // SAFETY: `left` blocks are still in the buffers.
+                unsafe { batch::<V, W, ROUNDS, $vectors>(isa, keys, &now, src, dst) };
+                left -= $vectors * V::BLOCKS;
+                tweaks.copy_within($vectors.., 0);
+                src = src.wrapping_add($vectors * V::BYTES);
+                dst = dst.wrapping_add($vectors * V::BYTES);
+            }
+        };
     }
+    batch_of!(4);
+    batch_of!(2);
+    batch_of!(1);
     if left > 0 {
-        // SAFETY: `left` blocks are still in the source.
+        // SAFETY: `left` blocks, fewer than a vector, are still in the source.
         let block = unsafe { V::load_partial(isa, src, left) };
-        let mut states = [block.xor3(tweaks[index], keys.first())];
-        keys.inner_rounds::<W, 1>(&mut states);
-        let last = W::last(states[0], keys.last().xor(tweaks[index]));
-        // SAFETY: `left` blocks are still in the destination.
-        unsafe { last.store_partial(dst, left) };
+        let out = one::<V, W, ROUNDS>(keys, block, tweaks[0]);
+        // SAFETY: as many blocks are still in the destination.
+        unsafe { out.store_partial(dst, left) };
     }
+}
+
+/// One vector by itself.
+#[inline(always)]
+fn one<V: Vector, W: Way, const ROUNDS: usize>(keys: Keys<'_, V, ROUNDS>, block: V, tweak: V) -> V {
+    let mut states = [block.xor3(tweak, keys.first())];
+    keys.inner_rounds::<W, 1>(&mut states);
+    W::last(states[0], keys.last().xor(tweak))
+}
+
+/// The tweaks of two successive blocks, the first of them in lane `lane`.
+#[inline(always)]
+fn two_tweaks<V: Vector>(tweaks: V, lane: usize) -> [Iv; 2] {
+    let mut blocks = [[0; 16]; 4];
+    // SAFETY: a vector has at most four blocks.
+    unsafe { tweaks.store(blocks.as_mut_ptr().cast()) };
+    let tweak = Tweak::from_le_bytes(blocks[lane]);
+    [blocks[lane], mul_x(tweak).to_le_bytes()]
+}
+
+/// Ciphertext stealing (IEEE 1619, 5.3.2 and 5.4.2): the last whole block lends its end to the
+/// partial block behind it. Decryption uses the two tweaks in the other order.
+///
+/// # Safety
+/// `src` and `dst` are valid for `16 + partial_len` bytes, and are the same or don't overlap;
+/// `partial_len` is less than 16.
+#[inline(always)]
+unsafe fn steal<V: Vector, W: Way, const ROUNDS: usize>(
+    isa: V::Isa,
+    keys: Keys<'_, V, ROUNDS>,
+    tweaks: &[Iv; 2],
+    partial_len: usize,
+    src: *const u8,
+    dst: *mut u8,
+) {
+    let [first, second] = if W::ENCRYPTS { [0, 1] } else { [1, 0] };
+    // SAFETY: the caller vouches for a whole block.
+    let whole: Iv = unsafe { src.cast::<Iv>().read_unaligned() };
+    let lent = V::splat(isa, &whole);
+    let lent = one::<V, W, ROUNDS>(keys, lent, V::splat(isa, &tweaks[first])).first_block();
+    let mut joined = lent;
+    let from = src.wrapping_add(16);
+    // SAFETY: the caller vouches for the partial block, which is shorter than a whole one.
+    unsafe { std::ptr::copy_nonoverlapping(from, joined.as_mut_ptr(), partial_len) };
+    let to = dst.wrapping_add(16);
+    // SAFETY: the same place in the destination; the source has been read.
+    unsafe { lent.as_ptr().copy_to_nonoverlapping(to, partial_len) };
+    let joined = V::splat(isa, &joined);
+    let out = one::<V, W, ROUNDS>(keys, joined, V::splat(isa, &tweaks[second])).first_block();
+    // SAFETY: the caller vouches for a whole block.
+    unsafe { dst.cast::<Iv>().write_unaligned(out) };
 }

@@ -15,12 +15,13 @@ use aes::cipher::{
     BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
 };
 
+use super::XtsEngine;
 use super::gf128::{self, Tweak};
 use super::portable::keyed;
-use super::stealing::XtsBlocks;
+use super::stealing::{self, XtsBlocks};
 use crate::cipher::Backend;
 use crate::error::Result;
-use crate::iv::Iv;
+use crate::iv::{Iv, Ivs};
 
 /// Blocks in one tile: 1 KiB of data and 1 KiB of tweaks, well inside the first-level cache, and a
 /// multiple of every parallel width that `aes` has (8, 32, 64).
@@ -45,11 +46,8 @@ impl<C> XtsBlocks for Batched<C>
 where
     C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Send + Sync,
 {
-    const BACKEND: Backend = Backend::Batched;
-
-    fn encrypt_ivs(&self, ivs: &[Iv], tweaks: &mut [Iv]) {
-        tweaks.copy_from_slice(ivs);
-        self.tweak.encrypt_blocks(as_blocks(tweaks));
+    fn encrypt_ivs(&self, ivs: &mut [Iv]) {
+        self.tweak.encrypt_blocks(as_blocks(ivs));
     }
 
     fn encrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
@@ -60,6 +58,21 @@ where
     fn decrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
         let run = TweakRun::new(tweaks, unit_len);
         self.data.decrypt_with_backend(Tiles { run, data });
+    }
+}
+
+impl<C> XtsEngine for Batched<C>
+where
+    Self: XtsBlocks,
+{
+    const BACKEND: Backend = Backend::Batched;
+
+    fn encrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        stealing::encrypt_units(self, ivs, unit_len, data);
+    }
+
+    fn decrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        stealing::decrypt_units(self, ivs, unit_len, data);
     }
 }
 

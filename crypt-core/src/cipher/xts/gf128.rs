@@ -7,14 +7,14 @@
 #![forbid(unsafe_code)]
 
 /// A tweak as a number: byte 0 is the least significant.
-pub(super) type Tweak = u128;
+pub(in crate::cipher) type Tweak = u128;
 
 /// Tweaks that move ahead together.
 const LANES: usize = 8;
 
 /// `tweak * x`.
 #[inline(always)]
-pub(super) const fn mul_x(tweak: Tweak) -> Tweak {
+pub(in crate::cipher) const fn mul_x(tweak: Tweak) -> Tweak {
     let carry = tweak >> 127;
     (tweak << 1) ^ (0x87 & carry.wrapping_neg())
 }

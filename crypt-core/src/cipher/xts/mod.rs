@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod batched;
-mod gf128;
+pub(super) mod gf128;
 mod portable;
 mod sectors;
 mod stealing;
@@ -22,7 +22,7 @@ use aes::{Aes128, Aes256};
 use super::x86;
 use super::{Backend, SectorCipher};
 use crate::error::{Error, ErrorKind, Result};
-use crate::iv::Iv;
+use crate::iv::{Iv, Ivs};
 use crate::key::Key;
 use crate::spec::CipherSpec;
 
@@ -31,7 +31,6 @@ use portable::Portable;
 use sectors::XtsSectors;
 
 pub(super) use portable::keyed;
-pub(super) use stealing::XtsBlocks;
 
 /// Shortest data unit, one block.
 pub const MIN_UNIT_BYTES: usize = 16;
@@ -43,15 +42,15 @@ pub const MAX_UNIT_BYTES: usize = 16 << 20;
 ///
 /// `data` holds one unit of `unit_len` bytes per IV; `unit_len` lies between [`MIN_UNIT_BYTES`] and
 /// [`MAX_UNIT_BYTES`]. Callers see to it.
-trait XtsEngine: Send + Sync {
+pub(super) trait XtsEngine: Send + Sync {
     /// Which backend this is.
     const BACKEND: Backend;
 
     /// Encrypts every unit.
-    fn encrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
+    fn encrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>);
 
     /// Decrypts every unit.
-    fn decrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
+    fn decrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>);
 }
 
 /// Builds the sector cipher of `spec` on `backend`. The key's length has been checked.
@@ -158,11 +157,11 @@ trait Units: Send + Sync {
 
 impl<E: XtsEngine> Units for E {
     fn encrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>) {
-        self.encrypt_units(std::slice::from_ref(iv), data.len(), data);
+        self.encrypt_units(Ivs::Listed(std::slice::from_ref(iv)), data.len(), data);
     }
 
     fn decrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>) {
-        self.decrypt_units(std::slice::from_ref(iv), data.len(), data);
+        self.decrypt_units(Ivs::Listed(std::slice::from_ref(iv)), data.len(), data);
     }
 
     fn backend(&self) -> Backend {

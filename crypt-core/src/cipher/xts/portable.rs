@@ -11,7 +11,7 @@ use xts_mode::Xts128;
 use super::XtsEngine;
 use crate::cipher::Backend;
 use crate::error::{Error, ErrorKind, Result};
-use crate::iv::Iv;
+use crate::iv::Ivs;
 
 /// XTS over the block cipher `C`.
 pub(super) struct Portable<C> {
@@ -34,17 +34,21 @@ where
 {
     const BACKEND: Backend = Backend::Portable;
 
-    fn encrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+    fn encrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
         let units = data.into_out_with_copied_in().chunks_exact_mut(unit_len);
-        for (unit, iv) in units.zip(ivs) {
-            self.xts.encrypt_sector(unit, (*iv).into());
+        for (index, unit) in units.enumerate() {
+            let mut iv = [[0; 16]];
+            ivs.fill(index, &mut iv);
+            self.xts.encrypt_sector(unit, iv[0].into());
         }
     }
 
-    fn decrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+    fn decrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
         let units = data.into_out_with_copied_in().chunks_exact_mut(unit_len);
-        for (unit, iv) in units.zip(ivs) {
-            self.xts.decrypt_sector(unit, (*iv).into());
+        for (index, unit) in units.enumerate() {
+            let mut iv = [[0; 16]];
+            ivs.fill(index, &mut iv);
+            self.xts.decrypt_sector(unit, iv[0].into());
         }
     }
 }

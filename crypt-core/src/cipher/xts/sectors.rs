@@ -1,5 +1,5 @@
-//! XTS over the crypto sectors of a volume: numbers the sectors and hands them to an engine in
-//! groups, so that an engine can encrypt the tweaks of a whole group at once.
+//! XTS over the crypto sectors of a volume: numbers the sectors and hands the whole run to an engine,
+//! which encrypts the tweaks of many sectors at once.
 
 #![forbid(unsafe_code)]
 
@@ -9,12 +9,9 @@ use aes::cipher::inout::InOutBuf;
 
 use super::XtsEngine;
 use crate::cipher::{SectorCipher, check_run};
-use crate::iv::{Iv, IvGenerator};
+use crate::iv::{IvGenerator, Ivs};
 use crate::spec::CipherSpec;
 use crate::units::{SectorIndex, SectorSize};
-
-/// Most sectors handed to the engine at once; bounds the IVs on the stack.
-const GROUP_SECTORS: usize = 32;
 
 /// An engine with the sector numbering of one volume.
 pub(super) struct XtsSectors<E> {
@@ -32,38 +29,23 @@ impl<E: XtsEngine> XtsSectors<E> {
         }
     }
 
-    /// Calls `work` with the IVs and the data of each group of sectors.
-    #[inline]
-    fn for_each_group(
-        &self,
-        first: SectorIndex,
-        mut data: InOutBuf<'_, '_, u8>,
-        work: impl Fn(&[Iv], usize, InOutBuf<'_, '_, u8>),
-    ) {
-        let unit_len = self.sector_size.bytes();
-        let mut sector = first.get();
-        let mut ivs: [Iv; GROUP_SECTORS] = [[0; 16]; GROUP_SECTORS];
-        while !data.is_empty() {
-            let group_len = data.len().min(GROUP_SECTORS * unit_len);
-            let (group, rest) = data.split_at(group_len);
-            let ivs = &mut ivs[..group_len / unit_len];
-            self.ivs.fill(SectorIndex::new(sector), ivs);
-            work(ivs, unit_len, group);
-            sector = sector.wrapping_add((ivs.len() as u64) << self.sector_size.shift());
-            data = rest;
+    fn ivs(&self, first: SectorIndex, len_bytes: usize) -> Ivs<'static> {
+        Ivs::Numbers {
+            numbers: self.ivs.numbers(first),
+            count: len_bytes / self.sector_size.bytes(),
         }
     }
 
     fn encrypt(&self, first: SectorIndex, data: InOutBuf<'_, '_, u8>) {
-        self.for_each_group(first, data, |ivs, unit_len, group| {
-            self.engine.encrypt_units(ivs, unit_len, group);
-        });
+        let ivs = self.ivs(first, data.len());
+        self.engine
+            .encrypt_units(ivs, self.sector_size.bytes(), data);
     }
 
     fn decrypt(&self, first: SectorIndex, data: InOutBuf<'_, '_, u8>) {
-        self.for_each_group(first, data, |ivs, unit_len, group| {
-            self.engine.decrypt_units(ivs, unit_len, group);
-        });
+        let ivs = self.ivs(first, data.len());
+        self.engine
+            .decrypt_units(ivs, self.sector_size.bytes(), data);
     }
 }
 

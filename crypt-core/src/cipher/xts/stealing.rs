@@ -5,21 +5,16 @@
 
 use aes::cipher::inout::InOutBuf;
 
-use super::XtsEngine;
 use super::gf128::{self, Tweak};
-use crate::cipher::Backend;
-use crate::iv::Iv;
+use crate::iv::{Iv, Ivs};
 
 /// Most units whose tweaks are encrypted together; bounds the tweaks on the stack.
 const GROUP_UNITS: usize = 32;
 
 /// XTS over units that are whole blocks, with tweaks already encrypted.
-pub(in crate::cipher) trait XtsBlocks: Send + Sync {
-    /// Which backend this is.
-    const BACKEND: Backend;
-
-    /// Encrypts IVs to the tweaks of the first blocks of their units. Both have equal length.
-    fn encrypt_ivs(&self, ivs: &[Iv], tweaks: &mut [Iv]);
+pub(super) trait XtsBlocks: Send + Sync {
+    /// Encrypts IVs to the tweaks of the first blocks of their units.
+    fn encrypt_ivs(&self, ivs: &mut [Iv]);
 
     /// Encrypts one unit of `unit_len` bytes per tweak; `unit_len` is a multiple of 16.
     fn encrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
@@ -28,47 +23,58 @@ pub(in crate::cipher) trait XtsBlocks: Send + Sync {
     fn decrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
 }
 
-impl<B: XtsBlocks> XtsEngine for B {
-    const BACKEND: Backend = B::BACKEND;
-
-    fn encrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
-        for_each_group(self, ivs, unit_len, data, |tweaks, group| {
-            if unit_len.is_multiple_of(16) {
-                return self.encrypt_blocks(tweaks, unit_len, group);
-            }
-            for_each_unit(tweaks, unit_len, group, |tweak, unit| {
-                encrypt_stealing(self, tweak, unit);
-            });
+/// Encrypts units of any length: the whole of [`super::XtsEngine::encrypt_units`].
+pub(super) fn encrypt_units<B: XtsBlocks>(
+    blocks: &B,
+    ivs: Ivs<'_>,
+    unit_len: usize,
+    data: InOutBuf<'_, '_, u8>,
+) {
+    for_each_group(blocks, ivs, unit_len, data, |tweaks, group| {
+        if unit_len.is_multiple_of(16) {
+            return blocks.encrypt_blocks(tweaks, unit_len, group);
+        }
+        for_each_unit(tweaks, unit_len, group, |tweak, unit| {
+            encrypt_stealing(blocks, tweak, unit);
         });
-    }
+    });
+}
 
-    fn decrypt_units(&self, ivs: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>) {
-        for_each_group(self, ivs, unit_len, data, |tweaks, group| {
-            if unit_len.is_multiple_of(16) {
-                return self.decrypt_blocks(tweaks, unit_len, group);
-            }
-            for_each_unit(tweaks, unit_len, group, |tweak, unit| {
-                decrypt_stealing(self, tweak, unit);
-            });
+/// Decrypts units of any length: the whole of [`super::XtsEngine::decrypt_units`].
+pub(super) fn decrypt_units<B: XtsBlocks>(
+    blocks: &B,
+    ivs: Ivs<'_>,
+    unit_len: usize,
+    data: InOutBuf<'_, '_, u8>,
+) {
+    for_each_group(blocks, ivs, unit_len, data, |tweaks, group| {
+        if unit_len.is_multiple_of(16) {
+            return blocks.decrypt_blocks(tweaks, unit_len, group);
+        }
+        for_each_unit(tweaks, unit_len, group, |tweak, unit| {
+            decrypt_stealing(blocks, tweak, unit);
         });
-    }
+    });
 }
 
 /// Calls `work` with the tweaks and the data of each group of units.
 #[inline]
 fn for_each_group<B: XtsBlocks>(
     blocks: &B,
-    ivs: &[Iv],
+    ivs: Ivs<'_>,
     unit_len: usize,
     mut data: InOutBuf<'_, '_, u8>,
     work: impl Fn(&[Iv], InOutBuf<'_, '_, u8>),
 ) {
     let mut tweaks: [Iv; GROUP_UNITS] = [[0; 16]; GROUP_UNITS];
-    for ivs in ivs.chunks(GROUP_UNITS) {
-        let tweaks = &mut tweaks[..ivs.len()];
-        blocks.encrypt_ivs(ivs, tweaks);
-        let (group, rest) = data.split_at(ivs.len() * unit_len);
+    let mut done = 0;
+    while done < ivs.len() {
+        let tweaks = &mut tweaks[..GROUP_UNITS.min(ivs.len() - done)];
+        ivs.fill(done, tweaks);
+        blocks.encrypt_ivs(tweaks);
+        let (group, rest) = data.split_at(tweaks.len() * unit_len);
         work(tweaks, group);
+        done += tweaks.len();
         data = rest;
     }
 }
