@@ -6,6 +6,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::num::NonZeroI32;
 
 /// Result of a control-plane call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -110,9 +111,12 @@ impl StdError for Error {
     }
 }
 
+/// `EIO` on every Linux architecture.
+const IO_ERROR: NonZeroI32 = NonZeroI32::new(5).expect("5 is not zero");
+
 /// A Linux error number, the error of one request on the data path. Positive, never zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Errno(i32);
+pub struct Errno(NonZeroI32);
 
 impl Errno {
     /// Operation not permitted.
@@ -139,19 +143,22 @@ impl Errno {
     pub const EINTR: Self = Self::of(rustix::io::Errno::INTR);
 
     const fn of(errno: rustix::io::Errno) -> Self {
-        Self(errno.raw_os_error())
+        Self::from_raw(errno.raw_os_error())
     }
 
     /// The error with this number; a number that is not positive becomes `EIO`.
     #[must_use]
     pub const fn from_raw(raw: i32) -> Self {
-        if raw > 0 { Self(raw) } else { Self::EIO }
+        match NonZeroI32::new(raw) {
+            Some(number) if raw > 0 => Self(number),
+            _ => Self(IO_ERROR),
+        }
     }
 
     /// The number, positive.
     #[must_use]
     pub const fn raw(self) -> i32 {
-        self.0
+        self.0.get()
     }
 }
 
@@ -163,7 +170,7 @@ impl From<rustix::io::Errno> for Errno {
 
 impl From<Errno> for std::io::Error {
     fn from(errno: Errno) -> Self {
-        Self::from_raw_os_error(errno.0)
+        Self::from_raw_os_error(errno.raw())
     }
 }
 
@@ -175,7 +182,7 @@ impl fmt::Debug for Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        std::io::Error::from_raw_os_error(self.0).fmt(f)
+        std::io::Error::from_raw_os_error(self.raw()).fmt(f)
     }
 }
 

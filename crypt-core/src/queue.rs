@@ -300,26 +300,24 @@ impl Queue {
     /// Feeds what was submitted and what device and workers finished to the state machine.
     #[inline]
     fn step(&mut self, now_ns: u64) {
-        let load = self
-            .lane
-            .as_ref()
-            .map_or_else(PoolLoad::default, Lane::load);
         let mut step = self.pipeline.begin(now_ns, &mut self.actions);
         for event in &self.events {
             step.feed(event);
         }
         self.events.clear();
-        for completion in self.reaped.drain(..) {
+        // Taking the buffers out and then clearing is a third of the cost of draining.
+        for completion in &mut self.reaped {
             let token = Token::from_bits(completion.token);
-            put_back(&mut self.buffers, token, completion.buffer);
+            put_back(&mut self.buffers, token, completion.buffer.take());
             step.feed(&Event::DeviceDone {
                 token,
                 result: completion.result,
             });
         }
-        for done in self.collected.drain(..) {
+        self.reaped.clear();
+        for done in &mut self.collected {
             let token = Token::from_bits(done.token);
-            put_back(&mut self.buffers, token, done.buffer);
+            put_back(&mut self.buffers, token, done.buffer.take());
             let (cipher_ns, wait_ns) = (done.cipher_ns, done.wait_ns);
             step.feed(&match done.result {
                 DoneKind::Crypt(result) => Event::CryptDone {
@@ -331,7 +329,9 @@ impl Queue {
                 DoneKind::Device(result) => Event::DeviceDone { token, result },
             });
         }
-        step.finish(&load);
+        self.collected.clear();
+        let lane = &self.lane;
+        step.finish(|| lane.as_ref().map_or_else(PoolLoad::default, Lane::load));
     }
 
     fn execute(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
@@ -386,12 +386,11 @@ impl Queue {
                     .inline_result(token)
                     .map_or(result, |inline| inline.and(result));
                 if let Some((request, timing)) = self.pipeline.finish(token, turn.now_ns) {
-                    let (request, timing) = (*request, *timing);
                     done.push(Completion {
                         ticket: Ticket(token),
-                        request,
-                        result,
-                        timing,
+                        request: *request,
+                        result: result.map(|()| request.len.get()),
+                        timing: *timing,
                     });
                 }
             }

@@ -220,7 +220,7 @@ fn short_transfers_and_again_are_made_good_and_errors_come_back() {
     }
 
     let bad = FaultPlan {
-        bad_sectors: vec![8..9],
+        bad_sectors: vec![8..9, 40..48],
         zero_rate: 0.0,
         ..FaultPlan::default()
     };

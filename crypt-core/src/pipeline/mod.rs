@@ -175,8 +175,8 @@ pub enum Action {
     Complete {
         /// The slot.
         token: Token,
-        /// Bytes done, or why it failed.
-        result: Result<u64, Errno>,
+        /// Whether all of it was done, or why not.
+        result: Result<(), Errno>,
     },
 }
 

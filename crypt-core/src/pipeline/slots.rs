@@ -36,7 +36,8 @@ pub(super) enum State {
 pub(super) enum Next {
     Device,
     Crypt(Direction),
-    Complete(Result<u64, Errno>),
+    Done,
+    Fail(Errno),
 }
 
 /// One request on its way.
@@ -125,7 +126,7 @@ impl Slot {
             ..Timing::default()
         };
         if let Err(errno) = config.admit(request) {
-            return Next::Complete(Err(errno));
+            return Next::Fail(errno);
         }
         match request.op {
             Op::Write | Op::WriteZeroes if config.encrypts() => Next::Crypt(Direction::Encrypt),
@@ -153,8 +154,8 @@ impl Slot {
                 counters.retries += 1;
                 Next::Device
             }
-            Err(errno) => Next::Complete(Err(errno)),
-            Ok(_) if self.chunk_bytes == 0 => Next::Complete(Ok(self.request.len.get())),
+            Err(errno) => Next::Fail(errno),
+            Ok(_) if self.chunk_bytes == 0 => Next::Done,
             Ok(bytes) => self.transferred(bytes, config, counters),
         }
     }
@@ -169,7 +170,7 @@ impl Slot {
     ) -> Next {
         let rest = self.chunk_bytes - self.transferred_bytes;
         if bytes == 0 || bytes > u64::from(rest) {
-            return Next::Complete(Err(Errno::EIO));
+            return Next::Fail(Errno::EIO);
         }
         if bytes == u64::from(rest) {
             return self.chunk_done(config);
@@ -180,7 +181,7 @@ impl Slot {
         self.retries = if whole == 0 { self.retries + 1 } else { 0 };
         match self.retries < MAX_RETRIES {
             true => Next::Device,
-            false => Next::Complete(Err(Errno::EIO)),
+            false => Next::Fail(Errno::EIO),
         }
     }
 
@@ -192,10 +193,10 @@ impl Slot {
                 self.chunk_offset_bytes += u64::from(self.chunk_bytes);
                 match self.chunk_offset_bytes < self.request.len.get() {
                     true => Next::Crypt(Direction::Encrypt),
-                    false => Next::Complete(Ok(self.request.len.get())),
+                    false => Next::Done,
                 }
             }
-            _ => Next::Complete(Ok(self.request.len.get())),
+            _ => Next::Done,
         }
     }
 
@@ -217,7 +218,7 @@ impl Slot {
     pub(super) fn after_crypt(&self) -> Next {
         match self.job.direction {
             Direction::Encrypt => Next::Device,
-            Direction::Decrypt => Next::Complete(Ok(self.request.len.get())),
+            Direction::Decrypt => Next::Done,
         }
     }
 

@@ -9,6 +9,7 @@ use std::num::NonZeroU8;
 
 use super::slots::{Next, State};
 use super::{Action, ActionBuffer, Event, Pipeline, Token};
+use crate::error::Errno;
 use crate::exec::PoolLoad;
 use crate::policy::{Direction, Load, Placement};
 
@@ -28,12 +29,12 @@ impl Step<'_> {
         self.pipeline.handle(self.now_ns, event, self.out);
     }
 
-    /// Places the cipher work that the events led to. `workers` says how busy the pool is; all zero
-    /// where there is none.
+    /// Places the cipher work that the events led to. `workers` says how busy the pool is, and is
+    /// only asked where there is work to place.
     #[inline]
-    pub fn finish(self, workers: &PoolLoad) {
+    pub fn finish(self, workers: impl FnOnce() -> PoolLoad) {
         if self.pipeline.jobs.len() > 0 {
-            self.pipeline.place_jobs(self.now_ns, workers, self.out);
+            self.pipeline.place_jobs(self.now_ns, &workers(), self.out);
         }
     }
 }
@@ -54,7 +55,7 @@ impl Pipeline {
         for event in events {
             step.feed(event);
         }
-        step.finish(workers);
+        step.finish(|| *workers);
     }
 
     /// Begins a [`Pipeline::step`] whose events the driver has not collected in one place.
@@ -69,7 +70,7 @@ impl Pipeline {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, now_ns: u64, event: &Event, out: &mut ActionBuffer) {
         let token = event.token();
         let Some(slot) = self
@@ -107,14 +108,17 @@ impl Pipeline {
                 let outcome = slot.crypt_done(now_ns, cipher_ns, wait_ns);
                 self.costs.observe(&outcome);
                 self.policy.observe(&outcome);
-                result.map_or_else(|errno| Next::Complete(Err(errno)), |()| slot.after_crypt())
+                match result {
+                    Ok(()) => slot.after_crypt(),
+                    Err(errno) => Next::Fail(errno),
+                }
             }
         };
         self.advance(now_ns, token, next, out);
     }
 
     /// Does what comes next for a slot that was live in this step.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now_ns: u64, token: Token, next: Next, out: &mut ActionBuffer) {
         let slot = self.slots.at_mut(token);
         match next {
@@ -132,12 +136,16 @@ impl Pipeline {
                 self.jobs
                     .push(token, slot.next_job(direction, &self.config));
             }
-            Next::Complete(result) => {
-                self.in_flight -= 1;
-                slot.state = State::Done;
-                out.push(Action::Complete { token, result });
-            }
+            Next::Done => self.complete(token, Ok(()), out),
+            Next::Fail(errno) => self.complete(token, Err(errno), out),
         }
+    }
+
+    #[inline]
+    fn complete(&mut self, token: Token, result: Result<(), Errno>, out: &mut ActionBuffer) {
+        self.in_flight -= 1;
+        self.slots.at_mut(token).state = State::Done;
+        out.push(Action::Complete { token, result });
     }
 
     fn place_jobs(&mut self, now_ns: u64, workers: &PoolLoad, out: &mut ActionBuffer) {
