@@ -1,5 +1,5 @@
 //! What one operation costs on the devices that complete at once: push, submit and reap of 4 KiB
-//! operations at depth 32, and the bare copy for comparison.
+//! operations at depth 32, and the bare copy for comparison; and how precise the timed device is.
 //!
 //! `cargo run --release -p crypt-core --example device_cost` prints the best of several runs in
 //! nanoseconds per operation. It asserts nothing.
@@ -8,13 +8,18 @@
 
 use std::error::Error;
 use std::hint::black_box;
+use std::os::fd::AsFd;
 use std::time::Instant;
 
 use crypt_core::buffer::{Area, SlotBuffer};
+use crypt_core::clock::Clock;
 use crypt_core::device::memory::MemoryDevice;
+use crypt_core::device::model::ModelDevice;
 use crypt_core::device::null::NullDevice;
+use crypt_core::device::service::{ServiceModel, ServiceOp};
 use crypt_core::device::{Device, DeviceOp, QueueConfig};
 use crypt_core::request::{Flags, Op};
+use rustix::event::{EventfdFlags, eventfd};
 
 const DEPTH: u32 = 32;
 const BLOCK_BYTES: usize = 4096;
@@ -36,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     println!("{:<14} {:>7.1} ns per block", "bare copy", best(copy)?);
+    println!("{:<14} {:>7.1} ns too late, median", "model", lateness()?);
     Ok(())
 }
 
@@ -95,4 +101,46 @@ fn copy() -> Result<f64, Box<dyn Error>> {
         black_box(&mut target[at..at + BLOCK_BYTES]).copy_from_slice(black_box(source));
     }
     Ok(start.elapsed().as_nanos() as f64 / f64::from(BATCHES * DEPTH))
+}
+
+/// How much later than the model says a completion is seen, at depth 1.
+fn lateness() -> Result<f64, Box<dyn Error>> {
+    let model = ServiceModel::named("optane", SIZE_BYTES, 1)?;
+    let device = ModelDevice::in_memory("optane", SIZE_BYTES, 1)?;
+    let mut queue = device.open_queue(&QueueConfig {
+        depth: 1,
+        polled: false,
+        slots: &[],
+    })?;
+    let wake = eventfd(0, EventfdFlags::CLOEXEC)?;
+    let (mut model, clock) = (model, Clock::monotonic());
+    let mut buffer = SlotBuffer::allocate(1, BLOCK_BYTES)?.pop();
+    let mut done = Vec::with_capacity(1);
+    let mut late_ns = Vec::new();
+    for n in 0..20_000 {
+        let op = DeviceOp {
+            token: n,
+            op: Op::Read,
+            flags: Flags::empty(),
+            offset_bytes: n * 4096 % SIZE_BYTES,
+            len_bytes: BLOCK_BYTES as u64,
+            buffer: buffer.take(),
+            area: Area::Data,
+            area_offset_bytes: 0,
+        };
+        let start_ns = clock.now_ns();
+        let due_ns = model.admit(start_ns, ServiceOp::from(&op));
+        queue
+            .push(op)
+            .map_err(|_| "the queue is full below its depth")?;
+        queue.submit();
+        while done.is_empty() {
+            queue.wait(wake.as_fd(), None)?;
+            queue.reap(&mut done);
+        }
+        late_ns.push(clock.now_ns().saturating_sub(due_ns));
+        buffer = done.pop().and_then(|completion| completion.buffer);
+    }
+    late_ns.sort_unstable();
+    Ok(late_ns[late_ns.len() / 2] as f64)
 }

@@ -17,11 +17,13 @@ pub mod faulty;
 pub mod file;
 mod limits;
 pub mod memory;
+pub mod model;
 pub mod null;
 mod ready;
 mod ring;
 mod ring_entry;
 mod ring_queue;
+pub mod service;
 mod sync;
 mod sysfs;
 

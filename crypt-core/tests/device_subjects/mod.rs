@@ -9,7 +9,9 @@ use crypt_core::device::Device;
 use crypt_core::device::faulty::{FaultPlan, FaultyDevice};
 use crypt_core::device::file::{FileDevice, FileEngine, FileOptions};
 use crypt_core::device::memory::MemoryDevice;
+use crypt_core::device::model::ModelDevice;
 use crypt_core::device::null::NullDevice;
+use crypt_core::device::service::ServiceModel;
 use tempfile::TempDir;
 
 const SIZE_BYTES: u64 = 8 << 20;
@@ -92,6 +94,20 @@ pub(crate) fn subjects() -> Vec<Subject> {
                     ..FaultPlan::default()
                 })
             },
+            ..BASE
+        },
+        Subject {
+            name: "model, nvme",
+            sources: &["model.rs"],
+            engine: "timer",
+            make: |_| model("nvme"),
+            ..BASE
+        },
+        Subject {
+            name: "model, optane, polled",
+            engine: "timer",
+            polled: true,
+            make: |_| model("optane"),
             ..BASE
         },
     ];
@@ -205,6 +221,15 @@ fn faulty(plan: FaultPlan) -> Result<Fixture, String> {
     let memory = memory()?;
     let read_only = FaultyDevice::new(Arc::new(memory.clone().read_only()), plan.clone());
     Ok(plain(FaultyDevice::new(Arc::new(memory), plan), read_only))
+}
+
+fn model(name: &str) -> Result<Fixture, String> {
+    let memory = memory()?;
+    let timed = |memory| {
+        let model = ServiceModel::named(name, SIZE_BYTES, 1).unwrap();
+        ModelDevice::new(Arc::new(memory), model)
+    };
+    Ok(plain(timed(memory.clone()), timed(memory.read_only())))
 }
 
 fn open(path: &Path, direct: bool, engine: FileEngine) -> Result<Arc<dyn Device>, String> {
