@@ -53,8 +53,9 @@ impl Way for Decrypt {
     }
 }
 
-/// Round keys of `ROUNDS` rounds, spread over the lanes anew for each batch. A load does that for
-/// free, and no copy of a key ever lies on the stack.
+/// Round keys of `ROUNDS` rounds, loaded anew for each batch. The loads are volatile for two reasons:
+/// no copy of a key may be spilled to the stack, and without all the keys at hand the compiler can't
+/// undo the interleaving of the vectors in flight, which it does to save registers.
 #[derive(Clone, Copy)]
 pub(super) struct Keys<'a, V: Vector, const ROUNDS: usize> {
     isa: V::Isa,
@@ -70,13 +71,13 @@ impl<'a, V: Vector, const ROUNDS: usize> Keys<'a, V, ROUNDS> {
     /// What is added to a block before the first round.
     #[inline(always)]
     pub(super) fn first(&self) -> V {
-        V::splat(self.isa, &self.keys.0[0])
+        V::round_key(self.isa, &self.keys.0[0])
     }
 
     /// The key of the last round.
     #[inline(always)]
     pub(super) fn last(&self) -> V {
-        V::splat(self.isa, &self.keys.0[ROUNDS])
+        V::round_key(self.isa, &self.keys.0[ROUNDS])
     }
 
     /// Encrypts blocks to which the first key has been added.
@@ -93,7 +94,7 @@ impl<'a, V: Vector, const ROUNDS: usize> Keys<'a, V, ROUNDS> {
     #[inline(always)]
     pub(super) fn inner_rounds<W: Way, const N: usize>(&self, states: &mut [V; N]) {
         for round in 1..ROUNDS {
-            let key = V::splat(self.isa, &self.keys.0[round]);
+            let key = V::round_key(self.isa, &self.keys.0[round]);
             for state in states.iter_mut() {
                 *state = W::round(*state, key);
             }

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::aes::{self, Way};
-use super::schedule::RoundKeys;
+use super::schedule::{RoundKey, RoundKeys};
 use super::vector::{POLYNOMIAL, Vector};
 use super::{InOutBuf, InstructionSet, XtsKeys, xts};
 use crate::cipher::Backend;
@@ -79,6 +79,13 @@ impl Vector for Xmm {
     #[inline(always)]
     fn splat(_isa: AesNi, block: &Iv) -> Self {
         op!(_mm_loadu_si128(block.as_ptr().cast()))
+    }
+
+    #[inline(always)]
+    fn round_key(_isa: AesNi, key: &RoundKey) -> Self {
+        let key: *const RoundKey = key;
+        // SAFETY: a round key is as long as the largest vector and as aligned.
+        op!(key.cast::<__m128i>().read_volatile())
     }
 
     #[inline(always)]

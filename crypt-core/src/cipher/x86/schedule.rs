@@ -14,9 +14,12 @@ use crate::iv::Iv;
 /// Most round keys: AES-256 has 14 rounds.
 pub(super) const MAX_ROUND_KEYS: usize = 15;
 
+/// A round key once for each block of the largest vector, so that any vector loads it as it is.
+pub(in crate::cipher) type RoundKey = [Iv; 4];
+
 /// Round keys in the order of use; a cipher of fewer rounds leaves the last ones unused.
 #[repr(C, align(64))]
-pub(in crate::cipher) struct RoundKeys(pub(super) [Iv; MAX_ROUND_KEYS]);
+pub(in crate::cipher) struct RoundKeys(pub(super) [RoundKey; MAX_ROUND_KEYS]);
 
 /// The round keys of both directions. Wiped on drop.
 pub(super) struct Schedule {
@@ -27,8 +30,8 @@ pub(super) struct Schedule {
 impl Schedule {
     /// Round keys yet to be expanded.
     pub(super) const ZERO: Self = Self {
-        encrypt: RoundKeys([[0; 16]; MAX_ROUND_KEYS]),
-        decrypt: RoundKeys([[0; 16]; MAX_ROUND_KEYS]),
+        encrypt: RoundKeys([[[0; 16]; 4]; MAX_ROUND_KEYS]),
+        decrypt: RoundKeys([[[0; 16]; 4]; MAX_ROUND_KEYS]),
     };
 
     /// Expands a key of 16 bytes for 10 rounds or 32 bytes for 14.
@@ -58,7 +61,7 @@ impl Drop for Schedule {
 
 /// AES-128: each round key follows from the one before.
 #[target_feature(enable = "aes,sse2")]
-fn expand_128(key: &[u8], keys: &mut [Iv; MAX_ROUND_KEYS]) {
+fn expand_128(key: &[u8], keys: &mut [RoundKey; MAX_ROUND_KEYS]) {
     let mut last = load(&key[..16]);
     store(last, &mut keys[0]);
     macro_rules! rounds {
@@ -73,7 +76,7 @@ fn expand_128(key: &[u8], keys: &mut [Iv; MAX_ROUND_KEYS]) {
 
 /// AES-256: each round key follows from the two before.
 #[target_feature(enable = "aes,sse2")]
-fn expand_256(key: &[u8], keys: &mut [Iv; MAX_ROUND_KEYS]) {
+fn expand_256(key: &[u8], keys: &mut [RoundKey; MAX_ROUND_KEYS]) {
     let (mut even, mut odd) = (load(&key[..16]), load(&key[16..32]));
     store(even, &mut keys[0]);
     store(odd, &mut keys[1]);
@@ -98,10 +101,10 @@ fn expand_256(key: &[u8], keys: &mut [Iv; MAX_ROUND_KEYS]) {
 
 /// The equivalent inverse cipher's keys: in reverse, the inner ones through InvMixColumns.
 #[target_feature(enable = "aes,sse2")]
-fn invert(encrypt: &[Iv], decrypt: &mut [Iv]) {
+fn invert(encrypt: &[RoundKey], decrypt: &mut [RoundKey]) {
     let last = encrypt.len() - 1;
     for (index, (key, out)) in encrypt.iter().rev().zip(decrypt).enumerate() {
-        let key = load(key);
+        let key = load(&key[0]);
         let inner = index != 0 && index != last;
         store(if inner { _mm_aesimc_si128(key) } else { key }, out);
     }
@@ -123,7 +126,9 @@ fn load(bytes: &[u8]) -> __m128i {
 }
 
 #[target_feature(enable = "sse2")]
-fn store(value: __m128i, out: &mut Iv) {
-    // SAFETY: 16 bytes are there, and the store takes any address.
-    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), value) };
+fn store(value: __m128i, out: &mut RoundKey) {
+    for block in out {
+        // SAFETY: 16 bytes are there, and the store takes any address.
+        unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) };
+    }
 }

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::aes::{self, Way};
-use super::schedule::RoundKeys;
+use super::schedule::{RoundKey, RoundKeys};
 use super::vector::{POLYNOMIAL, Vector};
 use super::{InOutBuf, InstructionSet, XtsKeys, xts};
 use crate::cipher::Backend;
@@ -81,6 +81,13 @@ impl Vector for Zmm {
         // SAFETY: any 16 bytes are a vector of integers.
         let block: __m128i = unsafe { core::mem::transmute(*block) };
         op!(_mm512_broadcast_i32x4(block))
+    }
+
+    #[inline(always)]
+    fn round_key(_isa: Vaes512, key: &RoundKey) -> Self {
+        let key: *const RoundKey = key;
+        // SAFETY: a round key is as long as the largest vector and as aligned.
+        op!(key.cast::<__m512i>().read_volatile())
     }
 
     #[inline(always)]

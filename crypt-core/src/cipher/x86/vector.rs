@@ -4,6 +4,7 @@
 //! one take the proof. So everything but memory access is safe to call. All methods are inlined into
 //! functions that enable the instructions; calling them elsewhere works, but slowly.
 
+use super::schedule::RoundKey;
 use crate::iv::Iv;
 
 /// One or more AES blocks in a register.
@@ -19,6 +20,9 @@ pub(in crate::cipher) trait Vector: Copy {
 
     /// The same block in every lane.
     fn splat(isa: Self::Isa, block: &Iv) -> Self;
+
+    /// A round key, by a volatile load.
+    fn round_key(isa: Self::Isa, key: &RoundKey) -> Self;
 
     /// The blocks whose halves `lane(0)`, `lane(1)`, ... gives in memory order.
     fn from_halves(isa: Self::Isa, lane: impl Fn(usize) -> [u64; 2]) -> Self;
