@@ -47,22 +47,19 @@ impl IvGenerator {
     #[inline]
     pub(crate) fn numbers(&self, first: SectorIndex) -> IvNumbers {
         let cc_sector = first.get().wrapping_add(self.iv_offset);
-        let (number, stride, mask) = if self.large_sectors {
-            (
-                cc_sector >> self.sector_shift,
-                1,
-                u64::MAX >> self.sector_shift,
-            )
+        let (number, stride_log2, bits) = if self.large_sectors {
+            let shift = self.sector_shift;
+            (cc_sector >> shift, 0, 64 - shift)
         } else {
-            (cc_sector, 1 << self.sector_shift, u64::MAX)
+            (cc_sector, self.sector_shift, 64)
         };
         IvNumbers {
             number,
-            stride,
-            mask: match self.kind {
+            stride_log2,
+            bits: match self.kind {
                 IvKind::None => 0,
-                IvKind::Plain => mask & u64::from(u32::MAX),
-                IvKind::Plain64 => mask,
+                IvKind::Plain => 32,
+                IvKind::Plain64 => bits,
             },
         }
     }
@@ -73,28 +70,23 @@ impl IvGenerator {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IvNumbers {
     number: u64,
-    stride: u64,
-    mask: u64,
+    stride_log2: u32,
+    bits: u32,
 }
 
 impl IvNumbers {
-    /// The IV of the sector `index` places behind the first, as its two halves in memory order.
+    /// The number of the sector `index` places behind the first.
     #[inline(always)]
-    pub(crate) fn halves(&self, index: usize) -> [u64; 2] {
-        let number = self
-            .number
-            .wrapping_add(self.stride.wrapping_mul(index as u64));
-        [(number & self.mask).to_le(), 0]
+    pub(crate) fn number(&self, index: usize) -> u64 {
+        let number = self.number.wrapping_add((index as u64) << self.stride_log2);
+        let mask = u64::MAX.checked_shr(64 - self.bits).unwrap_or(0);
+        number & mask
     }
 
     /// The IV of the sector `index` places behind the first.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn iv(&self, index: usize) -> Iv {
-        let [first, second] = self.halves(index);
-        let mut iv = [0; 16];
-        iv[..8].copy_from_slice(&first.to_ne_bytes());
-        iv[8..].copy_from_slice(&second.to_ne_bytes());
-        iv
+        u128::from(self.number(index)).to_le_bytes()
     }
 }
 
@@ -119,21 +111,6 @@ impl Ivs<'_> {
         match self {
             Self::Numbers { count, .. } => *count,
             Self::Listed(ivs) => ivs.len(),
-        }
-    }
-
-    /// IV `index` as its two halves in memory order.
-    ///
-    /// # Panics
-    /// Where a list is too short.
-    #[inline(always)]
-    pub(crate) fn halves(&self, index: usize) -> [u64; 2] {
-        match self {
-            Self::Numbers { numbers, .. } => numbers.halves(index),
-            Self::Listed(ivs) => {
-                let (halves, _) = ivs[index].as_chunks::<8>();
-                [u64::from_ne_bytes(halves[0]), u64::from_ne_bytes(halves[1])]
-            }
         }
     }
 

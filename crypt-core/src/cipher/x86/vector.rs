@@ -24,7 +24,7 @@ pub(in crate::cipher) trait Vector: Copy {
     /// A round key, by a volatile load.
     fn round_key(isa: Self::Isa, key: &RoundKey) -> Self;
 
-    /// The blocks whose halves `lane(0)`, `lane(1)`, ... gives in memory order.
+    /// The blocks whose halves `lane(0)`, `lane(1)`, ... gives, as little-endian numbers.
     fn from_halves(isa: Self::Isa, lane: impl Fn(usize) -> [u64; 2]) -> Self;
 
     /// The block in the first lane.

@@ -10,11 +10,11 @@
 //! vectors to the next all tweaks move on together in the same way. The second whitening is merged
 //! into the key of the last round.
 
-use super::aes::{BATCH, Keys, Way};
+use super::aes::{BATCH, Keys, Way, prefetch};
 use super::vector::{POWERS, Vector};
 use super::{InOutBuf, XtsKeys};
 use crate::cipher::xts::gf128::{Tweak, mul_x};
-use crate::iv::{Iv, Ivs};
+use crate::iv::{Iv, IvNumbers, Ivs};
 
 /// Encrypted IVs of one group of units: as many as fit in eight of the largest vectors.
 #[repr(C, align(64))]
@@ -68,7 +68,7 @@ fn encrypt_ivs<V: Vector, const ROUNDS: usize>(
     }
 }
 
-/// Encrypts `N` vectors of IVs; behind the last IV it is repeated.
+/// Encrypts `N` vectors of IVs from IV `from` on.
 #[inline(always)]
 fn encrypt_iv_vectors<V: Vector, const ROUNDS: usize, const N: usize>(
     isa: V::Isa,
@@ -77,17 +77,49 @@ fn encrypt_iv_vectors<V: Vector, const ROUNDS: usize, const N: usize>(
     from: usize,
     tweaks: &mut Tweaks,
 ) {
-    let last = ivs.len() - 1;
-    let mut states = [keys.first(); N];
-    for (index, state) in states.iter_mut().enumerate() {
-        let lane = |lane: usize| ivs.halves((from + V::BLOCKS * index + lane).min(last));
-        *state = V::from_halves(isa, lane).xor(*state);
+    let mut states: [V; N] = match ivs {
+        Ivs::Numbers { numbers, .. } => number_vectors(isa, numbers, from),
+        Ivs::Listed(list) => listed_vectors(isa, &list[from..]),
+    };
+    for state in &mut states {
+        *state = state.xor(keys.first());
     }
     keys.encrypt_all(&mut states);
     for (state, lanes) in states.iter().zip(tweaks.0.chunks_exact_mut(V::BLOCKS)) {
         // SAFETY: the chunk has as many blocks as the vector.
         unsafe { state.store(lanes.as_mut_ptr().cast()) };
     }
+}
+
+/// IVs of consecutive sectors; more than there are don't matter. The numbers are scalars on purpose:
+/// loading two neighbouring fields into a vector stalls like any other such load, and multiplying
+/// 512-bit vectors lowers the clock of some CPUs.
+#[inline(always)]
+fn number_vectors<V: Vector, const N: usize>(
+    isa: V::Isa,
+    numbers: &IvNumbers,
+    from: usize,
+) -> [V; N] {
+    let mut vectors = [V::splat(isa, &[0; 16]); N];
+    for (index, vector) in vectors.iter_mut().enumerate() {
+        let place = from + V::BLOCKS * index;
+        *vector = V::from_halves(isa, |lane| [numbers.number(place + lane), 0]);
+    }
+    vectors
+}
+
+/// The first IVs of `list`; behind its end the last one is repeated.
+#[inline(always)]
+fn listed_vectors<V: Vector, const N: usize>(isa: V::Isa, list: &[Iv]) -> [V; N] {
+    let mut vectors = [V::splat(isa, &[0; 16]); N];
+    for (index, vector) in vectors.iter_mut().enumerate() {
+        *vector = V::from_halves(isa, |lane| {
+            let place = (V::BLOCKS * index + lane).min(list.len() - 1);
+            let (halves, _) = list[place].as_chunks::<8>();
+            [u64::from_le_bytes(halves[0]), u64::from_le_bytes(halves[1])]
+        });
+    }
+    vectors
 }
 
 /// # Safety
@@ -161,6 +193,7 @@ unsafe fn batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
         // SAFETY: the caller vouches for `N` vectors at `src`.
         let block = unsafe { V::load(isa, src.wrapping_add(index * V::BYTES)) };
         *state = block.xor3(tweaks[index], first);
+        prefetch::<V, N>(index, src, dst);
     }
     keys.inner_rounds::<W, N>(&mut states);
     let last = keys.last();
