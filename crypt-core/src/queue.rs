@@ -69,12 +69,20 @@ pub struct Queue {
     polled: bool,
     // The lane and the device wait for what they hold when they are dropped, so they go before the
     // memory in `buffers`.
-    lane: Option<Lane>,
+    workers: Workers,
     device: Box<dyn DeviceQueue>,
     buffers: Box<[Option<SlotBuffer>]>,
     reaped: Vec<DeviceCompletion>,
     collected: Vec<Done>,
-    wake: OwnedFd,
+}
+
+/// The way to the workers, and the one eventfd that a device queue waits on beside its own work.
+enum Workers {
+    Lane(Lane),
+    /// No workers: nobody else ever wakes the queue.
+    None {
+        wake: OwnedFd,
+    },
 }
 
 /// What a volume puts together for a new queue.
@@ -91,8 +99,13 @@ impl Queue {
     pub(crate) fn new(parts: Parts) -> Result<Self> {
         let depth = parts.pipeline.config().depth;
         let room = depth as usize;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Error::io("create an eventfd for the queue", errno))?;
+        let workers = match parts.lane {
+            Some(lane) => Workers::Lane(lane),
+            None => Workers::None {
+                wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                    .map_err(|errno| Error::io("create an eventfd for the queue", errno))?,
+            },
+        };
         Ok(Self {
             rules: parts.pipeline.policy().offload_rules(),
             pipeline: parts.pipeline,
@@ -101,12 +114,11 @@ impl Queue {
             cipher: parts.cipher,
             clock: Clock::monotonic(),
             polled: parts.polled,
-            lane: parts.lane,
+            workers,
             device: parts.device,
             buffers: parts.buffers.into_iter().map(Some).collect(),
             reaped: Vec::with_capacity(room),
             collected: Vec::with_capacity(room),
-            wake,
         })
     }
 
@@ -280,7 +292,7 @@ impl Queue {
     #[inline]
     fn round(&mut self, done: &mut Vec<Completion>) -> bool {
         self.device.reap(&mut self.reaped);
-        if let Some(lane) = &mut self.lane
+        if let Workers::Lane(lane) = &mut self.workers
             && self.pipeline.outstanding().1 > 0
         {
             lane.collect(&mut self.collected);
@@ -330,8 +342,8 @@ impl Queue {
             });
         }
         self.collected.clear();
-        let lane = &self.lane;
-        step.finish(|| lane.as_ref().map_or_else(PoolLoad::default, Lane::load));
+        let workers = &self.workers;
+        step.finish(|| workers.load());
     }
 
     fn execute(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
@@ -441,9 +453,9 @@ impl Queue {
             same_cpu: self.rules.same_cpu,
             route,
         };
-        let refused = match &mut self.lane {
-            Some(lane) => lane.hand_off(work).err(),
-            None => Some(work),
+        let refused = match &mut self.workers {
+            Workers::Lane(lane) => lane.hand_off(work).err(),
+            Workers::None { .. } => Some(work),
         };
         let Some(Work { buffer, .. }) = refused else {
             return;
@@ -494,9 +506,9 @@ impl Queue {
             std::hint::spin_loop();
             return Ok(());
         }
-        let at_workers = self.pipeline.outstanding().1;
-        let waited = match &mut self.lane {
-            Some(lane) if at_workers > 0 => {
+        let at_workers = self.pipeline.outstanding().1 > 0;
+        let waited = match &mut self.workers {
+            Workers::Lane(lane) if at_workers => {
                 if self.rules.assist && lane.assist() || !lane.prepare_sleep() {
                     return Ok(());
                 }
@@ -504,7 +516,8 @@ impl Queue {
                 lane.end_sleep();
                 waited
             }
-            _ => self.device.wait(self.wake.as_fd(), timeout),
+            Workers::Lane(lane) => self.device.wait(lane.wake_fd(), timeout),
+            Workers::None { wake } => self.device.wait(wake.as_fd(), timeout),
         };
         waited.map_err(|errno| Error::io("wait for the device", errno))
     }
@@ -528,6 +541,15 @@ impl std::fmt::Debug for Queue {
             .field("in_flight", &self.in_flight())
             .field("policy", &self.pipeline.policy().name())
             .finish_non_exhaustive()
+    }
+}
+
+impl Workers {
+    fn load(&self) -> PoolLoad {
+        match self {
+            Self::Lane(lane) => lane.load(),
+            Self::None { .. } => PoolLoad::default(),
+        }
     }
 }
 
