@@ -9,8 +9,10 @@
 )]
 
 mod device_subjects;
+mod loop_device;
 
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
@@ -20,7 +22,8 @@ use crypt_core::buffer::{Area, SlotBuffer};
 use crypt_core::device::{Device, DeviceCompletion, DeviceOp, DeviceQueue, QueueConfig};
 use crypt_core::error::Errno;
 use crypt_core::request::{Flags, Op};
-use device_subjects::{Subject, each, loop_device, sources, subjects};
+use device_subjects::{Subject, each, sources, subjects};
+use loop_device::loop_device;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
@@ -370,6 +373,13 @@ fn flush_and_fua_complete() {
     });
 }
 
+/// Flush requests that a block device has completed (`Documentation/block/stat.rst`).
+fn flushes(path: &Path) -> u64 {
+    let stat = Path::new("/sys/class/block").join(path.file_name().unwrap());
+    let stat = std::fs::read_to_string(stat.join("stat")).unwrap();
+    stat.split_whitespace().nth(15).unwrap().parse().unwrap()
+}
+
 /// The kernel counts the flushes that reach a block device.
 #[test]
 fn flush_and_fua_reach_the_block_device() {
@@ -385,14 +395,14 @@ fn flush_and_fua_reach_the_block_device() {
         let mut rig = Rig::open(subject, &*fixture, 2);
         let mut fua = rig.op(Op::Write, 0, BLOCK_BYTES);
         fua.flags = Flags::FUA;
-        let before = device.flushes();
+        let before = flushes(device.path());
         rig.run(fua).unwrap();
-        let after_fua = device.flushes();
+        let after_fua = flushes(device.path());
         rig.write(1, 1).unwrap();
-        let after_write = device.flushes();
+        let after_write = flushes(device.path());
         let flush = rig.op(Op::Flush, 0, 0);
         rig.run(flush).unwrap();
-        let after_flush = device.flushes();
+        let after_flush = flushes(device.path());
         assert!(after_fua > before, "{}: FUA did not flush", subject.name);
         assert_eq!(
             after_write, after_fua,

@@ -15,6 +15,7 @@
 
 pub mod faulty;
 pub mod file;
+pub mod guard;
 mod limits;
 pub mod memory;
 pub mod model;

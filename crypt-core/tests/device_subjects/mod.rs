@@ -1,8 +1,7 @@
 //! The table of device implementations for the conformance suite, and what they run on.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Arc;
 
 use crypt_core::device::Device;
@@ -13,6 +12,8 @@ use crypt_core::device::model::ModelDevice;
 use crypt_core::device::null::NullDevice;
 use crypt_core::device::service::ServiceModel;
 use tempfile::TempDir;
+
+use crate::loop_device::{LoopDevice, loop_device};
 
 const SIZE_BYTES: u64 = 8 << 20;
 
@@ -284,57 +285,4 @@ fn on_given_device(open: fn(&Path) -> Result<Arc<dyn Device>, String>) -> Result
         read_only: open_read_only(path),
         _storage: Storage::None,
     })
-}
-
-/// A loop device over a temporary file, detached when dropped.
-pub(crate) struct LoopDevice {
-    path: PathBuf,
-    _dir: TempDir,
-}
-
-/// Attaches a zeroed loop device, or says why that can't be had.
-pub(crate) fn loop_device(size_bytes: u64) -> Result<LoopDevice, String> {
-    if !rustix::process::geteuid().is_root() {
-        return Err("loop devices need root".to_owned());
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("loop.img");
-    fs::File::create_new(&file)
-        .unwrap()
-        .set_len(size_bytes)
-        .unwrap();
-    let output = Command::new("losetup")
-        .args(["--find", "--show"])
-        .arg(&file)
-        .output();
-    let output = output.map_err(|error| format!("losetup: {error}"))?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("losetup: {}", message.trim()));
-    }
-    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    Ok(LoopDevice { path, _dir: dir })
-}
-
-impl LoopDevice {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Flush requests that the device has completed (`Documentation/block/stat.rst`).
-    pub(crate) fn flushes(&self) -> u64 {
-        let name = self.path.file_name().unwrap();
-        let stat = Path::new("/sys/class/block").join(name).join("stat");
-        let stat = fs::read_to_string(stat).unwrap();
-        stat.split_whitespace().nth(15).unwrap().parse().unwrap()
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _status = Command::new("losetup")
-            .arg("--detach")
-            .arg(&self.path)
-            .status();
-    }
 }
