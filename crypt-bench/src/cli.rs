@@ -22,7 +22,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Matrix(cmd::matrix::Args),
+    Matrix(Box<cmd::matrix::Args>),
     Report(cmd::report::Args),
 }
 

@@ -33,6 +33,8 @@ const MARK_KEY: &str = "\"mark\":\"";
 pub struct Journal {
     folder: PathBuf,
     results: File,
+    /// Whether the folder was not there before.
+    made: bool,
 }
 
 impl Journal {
@@ -41,6 +43,7 @@ impl Journal {
     /// # Errors
     /// Where the folder can't be made or written, or has something in it.
     pub fn create(folder: &Path, manifest: &Manifest) -> io::Result<Self> {
+        let made = !folder.exists();
         fs::create_dir_all(folder)?;
         if fs::read_dir(folder)?.next().is_some() {
             let message = "has files in it already; give another --out, or --resume to continue";
@@ -50,6 +53,7 @@ impl Journal {
         let journal = Self {
             folder: folder.to_owned(),
             results,
+            made,
         };
         journal.write_manifest(manifest)?;
         Ok(journal)
@@ -74,6 +78,7 @@ impl Journal {
         let journal = Self {
             folder: folder.to_owned(),
             results: append_to(&path)?,
+            made: false,
         };
         Ok((journal, records))
     }
@@ -88,6 +93,17 @@ impl Journal {
         record.mark = mark;
         self.results.write_all(format!("{line}\n").as_bytes())?;
         self.results.sync_data()
+    }
+
+    /// Takes back [`Journal::create`] where the run could not begin: removes the two files, and the
+    /// folder if it made it. Failing to is no harm.
+    pub fn abandon(&self) {
+        for name in [RESULTS, MANIFEST] {
+            drop(fs::remove_file(self.folder.join(name)));
+        }
+        if self.made {
+            drop(fs::remove_dir(&self.folder));
+        }
     }
 
     /// Replaces the manifest atomically.
@@ -122,16 +138,6 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, String> {
     let path = folder.join(MANIFEST);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Reads the finished records of a folder; torn lines are left out.
-///
-/// # Errors
-/// A file that can't be read, in words.
-pub fn read_results(folder: &Path) -> Result<Vec<ResultRecord>, String> {
-    let path = folder.join(RESULTS);
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(parse(&text))
 }
 
 /// The records with a fitting mark.
@@ -231,6 +237,11 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::testing::{cell, manifest, record};
+
+    fn read_results(folder: &Path) -> Vec<ResultRecord> {
+        parse(&fs::read_to_string(folder.join(RESULTS)).unwrap())
+    }
+
     use proptest::prelude::*;
 
     /// Two cells, two policies, two repeats, interleaved.
@@ -260,7 +271,7 @@ mod tests {
     fn what_is_appended_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let (_, records) = written(folder.path());
-        assert_eq!(read_results(folder.path()).unwrap(), records);
+        assert_eq!(read_results(folder.path()), records);
         assert_eq!(read_manifest(folder.path()).unwrap(), manifest(&records));
     }
 

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cell;
 pub mod cli;
 pub mod cmd;
 pub mod definition;
@@ -16,9 +17,12 @@ pub mod journal;
 pub mod judge;
 pub mod manifest;
 pub mod matrix;
+pub mod progress;
 pub mod record;
 pub mod report;
 pub mod result;
+pub mod run;
 pub mod summary;
+pub mod target;
 #[cfg(test)]
 pub(crate) mod testing;

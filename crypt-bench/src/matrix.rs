@@ -437,7 +437,7 @@ mod tests {
             ("repeats = 4000000000", "too many"),
             ("runtime = '0'", "--runtime"),
             ("workers = 0", "--workers"),
-            ("policy = ['fast']", "not a policy"),
+            ("policy = ['fast']", "no policy is called"),
             ("devices = [100]\njobs = [100]", "10000 jobs"),
         ] {
             let message = matrix(toml).unwrap_err();

@@ -199,7 +199,11 @@ fn write_file(path: &Path, text: &str) -> Outcome {
     Ok(())
 }
 
-fn write_stdout(text: &str) -> Outcome {
+/// Prints a result; a reader that has gone away is no failure.
+///
+/// # Errors
+/// Where standard output can't be written.
+pub fn write_stdout(text: &str) -> Outcome {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::internal(format!("standard output: {error}")))

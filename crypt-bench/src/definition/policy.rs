@@ -4,45 +4,47 @@
 
 #![forbid(unsafe_code)]
 
-/// The policies there are.
-const POLICIES: [&str; 3] = ["inline", "workqueue", "adaptive"];
+use crypt_core::policy::PolicySpec;
 
 /// What a lone adaptive policy is compared with.
 const BASELINES: [&str; 2] = ["inline", "workqueue"];
 
-/// Puts the comma-separated items back together into policies, without repetitions.
+/// Puts the comma-separated items back together into policies, in their own notation, each once.
 ///
 /// # Errors
-/// A flag before any policy, or a name that is neither.
+/// A flag before any policy, or what is no policy or flag at all.
 pub fn join_flags(items: &[String]) -> Result<Vec<String>, String> {
-    let mut policies: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for item in items {
-        let name = item.split_once(':').map_or(item.as_str(), |(name, _)| name);
-        if POLICIES.contains(&name) {
-            policies.push(item.clone());
-            continue;
-        }
-        let known = || format!("use {}", POLICIES.join(", "));
-        match policies.last_mut() {
-            Some(last) if item.contains('_') && last.contains(':') => {
+        match texts.last_mut() {
+            Some(last) if is_flag(item) && last.contains(':') => {
                 last.push(',');
                 last.push_str(item);
             }
-            _ if item.contains('_') => {
+            _ if is_flag(item) => {
                 return Err(format!(
-                    "`{item}` looks like a flag: write workqueue:{item} (flags follow a colon)"
+                    "--policy: `{item}` looks like a flag: write workqueue:{item} (flags follow a \
+                     colon)"
                 ));
             }
-            _ => return Err(format!("`{item}` is not a policy: {}", known())),
+            _ => texts.push(item.clone()),
         }
     }
-    let mut unique = Vec::with_capacity(policies.len());
-    for policy in policies {
-        if !unique.contains(&policy) {
-            unique.push(policy);
+    let mut policies: Vec<String> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let policy: PolicySpec = text.parse().map_err(|error| format!("--policy: {error}"))?;
+        let policy = policy.to_string();
+        if !policies.contains(&policy) {
+            policies.push(policy);
         }
     }
-    Ok(unique)
+    Ok(policies)
+}
+
+/// Flags have underscores, policies don't.
+fn is_flag(item: &str) -> bool {
+    let name = item.split_once(':').map_or(item, |(name, _)| name);
+    name.contains('_')
 }
 
 /// Adds what a lone adaptive policy is compared with, in front of it.
@@ -76,7 +78,7 @@ mod tests {
             policies,
             [
                 "inline",
-                "workqueue:no_read_workqueue,same_cpu_crypt",
+                "workqueue:same_cpu_crypt,no_read_workqueue",
                 "adaptive"
             ]
         );
@@ -87,8 +89,10 @@ mod tests {
         for (text, advice) in [
             ("same_cpu_crypt", "workqueue:same_cpu_crypt"),
             ("inline,same_cpu_crypt", "workqueue:same_cpu_crypt"),
-            ("inlien", "use inline, workqueue, adaptive"),
-            ("", "use inline"),
+            ("inlien", "inline, workqueue, adaptive"),
+            ("", "inline"),
+            ("workqueue:fast", "no_read_workqueue"),
+            ("inline:fast", "inline"),
         ] {
             let message = joined(text).unwrap_err();
             assert!(message.contains(advice), "{message}");
