@@ -16,8 +16,11 @@ use std::sync::Arc;
 
 use crypt_core::device::Device;
 use crypt_core::device::file::{FileDevice, FileEngine, FileOptions};
+use crypt_core::device::guard;
 use crypt_core::device::memory::MemoryDevice;
+use crypt_core::device::model::ModelDevice;
 use crypt_core::device::null::NullDevice;
+use crypt_core::device::service::ServiceModel;
 use crypt_core::{Volume, VolumeIo};
 use rustix::fs::{FallocateFlags, SeekFrom};
 
@@ -80,7 +83,10 @@ fn check_one(cell: &CellParams, permissions: &Permissions) -> Result<(), String>
     match cell.device.parse()? {
         DeviceSpec::Null | DeviceSpec::Memory => Ok(()),
         DeviceSpec::Scratch(folder) => check_scratch(cell, folder.as_deref()),
-        DeviceSpec::Model(name) => Err(format!("model:{name} is not here yet")),
+        DeviceSpec::Model(name) => match ServiceModel::named(&name, cell.size_bytes, 0) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("--device model:{name}: {error}")),
+        },
         DeviceSpec::File(path) => check_file(cell, &path, permissions),
     }
 }
@@ -149,7 +155,7 @@ fn check_overwrite(path: &Path, permissions: &Permissions) -> Result<(), String>
         .iter()
         .any(|name| fs::canonicalize(name).is_ok_and(|named| named == real));
     if named {
-        return Ok(());
+        return guard::check_destroy(path, None).map_err(|error| error.to_string());
     }
     Err(format!(
         "{shown} exists, and a cell that writes would destroy what is in it; if that is wanted, add \
@@ -158,11 +164,17 @@ fn check_overwrite(path: &Path, permissions: &Permissions) -> Result<(), String>
     ))
 }
 
-fn check_block_device(path: &Path, _permissions: &Permissions) -> Result<(), String> {
-    let shown = path.display();
-    Err(format!(
-        "{shown} is a block device: writing to it is refused"
-    ))
+/// Lets the guard decide with each permission given; its message says what is needed.
+fn check_block_device(path: &Path, permissions: &Permissions) -> Result<(), String> {
+    let check = |permission| guard::check_destroy(path, permission);
+    let mut refusal = match permissions.destroy_data_on.first() {
+        None => check(None).err(),
+        Some(first) => check(Some(first)).err(),
+    };
+    for permission in &permissions.destroy_data_on {
+        refusal = refusal.and_then(|_| check(Some(permission)).err());
+    }
+    refusal.map_or(Ok(()), |error| Err(error.to_string()))
 }
 
 /// Whether an earlier part of the run created this file.
@@ -387,14 +399,24 @@ fn evidence(path: &Path, used_bytes: u64) -> StorageEvidence {
 fn make_device(cell: &CellParams) -> Result<Arc<dyn Device>, String> {
     match cell.device.parse()? {
         DeviceSpec::Null => Ok(Arc::new(NullDevice::new(cell.size_bytes))),
-        DeviceSpec::Memory => {
-            let device = MemoryDevice::new(cell.size_bytes).map_err(|error| error.to_string())?;
-            let device: Arc<dyn Device> = Arc::new(device);
-            fill(&device, cell.size_bytes)?;
-            Ok(device)
+        DeviceSpec::Memory => filled_memory(cell.size_bytes),
+        DeviceSpec::Model(name) => {
+            let model = ServiceModel::named(&name, cell.size_bytes, cell.seed);
+            let model = model.map_err(|error| error.to_string())?;
+            Ok(Arc::new(ModelDevice::new(
+                filled_memory(cell.size_bytes)?,
+                model,
+            )))
         }
         other => Err(format!("{other} can't be made")),
     }
+}
+
+fn filled_memory(bytes: u64) -> Result<Arc<dyn Device>, String> {
+    let device = MemoryDevice::new(bytes).map_err(|error| error.to_string())?;
+    let device: Arc<dyn Device> = Arc::new(device);
+    fill(&device, bytes)?;
+    Ok(device)
 }
 
 /// Creates a file under the user's name. It stays.
@@ -468,7 +490,9 @@ fn descriptor_path(file: &File) -> PathBuf {
 #[must_use]
 pub fn memory_bytes(cell: &CellParams) -> u64 {
     match cell.device.parse() {
-        Ok(DeviceSpec::Memory) => cell.size_bytes.saturating_mul(u64::from(cell.devices)),
+        Ok(DeviceSpec::Memory | DeviceSpec::Model(_)) => {
+            cell.size_bytes.saturating_mul(u64::from(cell.devices))
+        }
         _ => 0,
     }
 }

@@ -31,12 +31,6 @@ impl DeviceSpec {
     pub fn is_file(&self) -> bool {
         matches!(self, Self::File(_) | Self::Scratch(_))
     }
-
-    /// Whether the device keeps its data in memory.
-    #[must_use]
-    pub fn is_memory(&self) -> bool {
-        matches!(self, Self::Memory)
-    }
 }
 
 impl FromStr for DeviceSpec {
