@@ -24,7 +24,8 @@ pub struct IvGenerator {
 }
 
 impl IvGenerator {
-    /// The generator of a specification.
+    /// The generator of a specification. What `essiv` and `eboiv` encrypt with is not part of it:
+    /// their IVs come out as they are before that.
     #[must_use]
     pub fn new(spec: &CipherSpec) -> Self {
         Self {
@@ -53,14 +54,25 @@ impl IvGenerator {
         } else {
             (cc_sector, self.sector_shift, 64)
         };
-        IvNumbers {
+        let numbers = IvNumbers {
             number,
             stride_log2,
-            bits: match self.kind {
-                IvKind::None => 0,
-                IvKind::Plain => 32,
-                IvKind::Plain64 => bits,
+            bits,
+            big_endian: false,
+        };
+        match self.kind {
+            IvKind::None | IvKind::Null => IvNumbers { bits: 0, ..numbers },
+            IvKind::Plain => IvNumbers {
+                bits: 32,
+                ..numbers
             },
+            IvKind::Plain64 | IvKind::Essiv => numbers,
+            IvKind::Plain64be => IvNumbers {
+                big_endian: true,
+                ..numbers
+            },
+            IvKind::Benbi => numbers.benbi(),
+            IvKind::Eboiv => numbers.scaled(9 + self.sector_shift),
         }
     }
 }
@@ -71,10 +83,40 @@ impl IvGenerator {
 pub(crate) struct IvNumbers {
     number: u64,
     stride_log2: u32,
+    /// Low bits that go into the IV.
     bits: u32,
+    /// Whether the number stands at the end of the IV, most significant byte first.
+    big_endian: bool,
 }
 
 impl IvNumbers {
+    /// Counts AES blocks from 1, at the end of the IV. What is shifted out of 64 bits is lost, so the
+    /// mask of large sectors no longer matters.
+    fn benbi(self) -> Self {
+        const BLOCKS_PER_SECTOR_LOG2: u32 = 5;
+        let scaled = self.scaled(BLOCKS_PER_SECTOR_LOG2);
+        Self {
+            number: scaled.number.wrapping_add(1),
+            big_endian: true,
+            ..scaled
+        }
+    }
+
+    /// The same numbers times a power of two.
+    fn scaled(self, log2: u32) -> Self {
+        Self {
+            number: self.number << log2,
+            stride_log2: self.stride_log2 + log2,
+            bits: 64,
+            big_endian: self.big_endian,
+        }
+    }
+
+    /// Whether an IV is the number in little-endian order, filled up with zeros.
+    pub(crate) fn is_little_endian(&self) -> bool {
+        !self.big_endian
+    }
+
     /// The number of the sector `index` places behind the first.
     #[inline(always)]
     pub(crate) fn number(&self, index: usize) -> u64 {
@@ -86,14 +128,19 @@ impl IvNumbers {
     /// The IV of the sector `index` places behind the first.
     #[inline]
     pub(crate) fn iv(&self, index: usize) -> Iv {
-        u128::from(self.number(index)).to_le_bytes()
+        let number = u128::from(self.number(index));
+        if self.big_endian {
+            number.to_be_bytes()
+        } else {
+            number.to_le_bytes()
+        }
     }
 }
 
 /// The IVs of a run of data units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ivs<'a> {
-    /// Those of `count` consecutive sectors.
+    /// Those of `count` consecutive sectors, in little-endian order.
     Numbers {
         /// Their numbers.
         numbers: IvNumbers,
@@ -160,6 +207,37 @@ mod tests {
         assert_eq!(numbers("aes-xts-plain", first, same), [first, 0, 1]);
         let far = [first, first + 1, first + 2];
         assert_eq!(numbers("aes-xts-plain64", first, same), far);
+    }
+
+    fn first_iv(text: &str, first: u64, change: impl Fn(CipherSpec) -> CipherSpec) -> Iv {
+        let spec = change(text.parse().unwrap());
+        let mut ivs = [[0xff; 16]];
+        IvGenerator::new(&spec).fill(SectorIndex::new(first), &mut ivs);
+        ivs[0]
+    }
+
+    #[test]
+    fn every_kind_is_as_the_kernel_writes_it() {
+        let large = |spec: CipherSpec| spec.with_sector_size(SectorSize::B4096);
+        let counted_large = |spec: CipherSpec| large(spec).with_iv_large_sectors(true);
+        let big = |number: u64| u128::from(number).to_be_bytes();
+        let little = |number: u64| u128::from(number).to_le_bytes();
+        let sector = 0x0123_4567_89ab_cde0;
+        assert_eq!(first_iv("aes-xts-plain64be", sector, large), big(sector));
+        assert_eq!(first_iv("aes-cbc-benbi", 8, large), big((8 << 5) + 1));
+        assert_eq!(
+            first_iv("aes-cbc-benbi", 8, counted_large),
+            big((1 << 5) + 1)
+        );
+        assert_eq!(first_iv("aes-cbc-null", sector, large), [0; 16]);
+        assert_eq!(
+            first_iv("aes-cbc-essiv:sha256", sector, large),
+            little(sector)
+        );
+        assert_eq!(first_iv("aes-cbc-eboiv", 8, large), little(8 * 4096));
+        assert_eq!(first_iv("aes-cbc-eboiv", 8, counted_large), little(4096));
+        let wrapped = sector << 5;
+        assert_eq!(first_iv("aes-cbc-benbi", sector, large), big(wrapped + 1));
     }
 
     #[test]

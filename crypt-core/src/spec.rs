@@ -39,12 +39,17 @@ pub struct CipherSpec {
     iv_large_sectors: bool,
 }
 
-/// Block cipher and mode.
+/// Cipher and mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
     /// AES in XTS mode (IEEE 1619, NIST SP 800-38E), with a 256-bit or 512-bit key.
     AesXts,
+    /// AES in CBC mode (NIST SP 800-38A), with a 128-bit or 256-bit key, for old volumes.
+    AesCbc,
+    /// Adiantum (Crowley and Biggers 2018) with XChaCha12, AES-256 and NH, with a 256-bit key, for
+    /// CPUs without AES instructions.
+    Adiantum,
     /// No encryption at all, with an empty key: the cost of everything else.
     Null,
 }
@@ -59,6 +64,58 @@ pub enum IvKind {
     Plain,
     /// The 64-bit sector number, little-endian.
     Plain64,
+    /// The 64-bit sector number, big-endian, at the end of the IV.
+    Plain64be,
+    /// The number of the sector's first block, counted from 1, as in `plain64be`.
+    Benbi,
+    /// Zeros.
+    Null,
+    /// `plain64`, encrypted by AES-256 with the SHA-256 of the volume key (`essiv:sha256`).
+    Essiv,
+    /// The byte offset of the sector, little-endian, used as the IV to encrypt a block of zeros with
+    /// the volume's own cipher and key.
+    Eboiv,
+}
+
+impl Algorithm {
+    const ALL: [Self; 4] = [Self::AesXts, Self::AesCbc, Self::Adiantum, Self::Null];
+
+    /// The part of the notation in front of the IV generator.
+    const fn notation(self) -> &'static str {
+        match self {
+            Self::AesXts => "aes-xts",
+            Self::AesCbc => "aes-cbc",
+            Self::Adiantum => "xchacha12,aes-adiantum",
+            Self::Null => "cipher_null-ecb",
+        }
+    }
+
+    /// The IV generators that go with it, the usual one first.
+    const fn iv_kinds(self) -> &'static [IvKind] {
+        use IvKind::{Benbi, Eboiv, Essiv, Null, Plain, Plain64, Plain64be};
+        match self {
+            Self::AesXts => &[Plain64, Plain, Plain64be, Benbi, Null, Essiv, Eboiv],
+            Self::AesCbc => &[Essiv, Plain64, Plain, Plain64be, Benbi, Null, Eboiv],
+            Self::Adiantum => &[Plain64, Plain, Null],
+            Self::Null => &[IvKind::None],
+        }
+    }
+}
+
+impl IvKind {
+    /// The part of the notation behind the mode.
+    const fn notation(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Plain => "plain",
+            Self::Plain64 => "plain64",
+            Self::Plain64be => "plain64be",
+            Self::Benbi => "benbi",
+            Self::Null => "null",
+            Self::Essiv => "essiv:sha256",
+            Self::Eboiv => "eboiv",
+        }
+    }
 }
 
 /// Why a key is wanted, which decides what a weak one means.
@@ -81,8 +138,26 @@ pub enum KeyWeakness {
 
 impl CipherSpec {
     /// The notations that [`CipherSpec::from_str`] accepts.
-    pub const SUPPORTED: [&'static str; 3] =
-        ["aes-xts-plain64", "aes-xts-plain", "cipher_null-ecb"];
+    pub const SUPPORTED: &'static [&'static str] = &[
+        "aes-xts-plain64",
+        "aes-xts-plain",
+        "aes-xts-plain64be",
+        "aes-xts-benbi",
+        "aes-xts-null",
+        "aes-xts-essiv:sha256",
+        "aes-xts-eboiv",
+        "aes-cbc-essiv:sha256",
+        "aes-cbc-plain64",
+        "aes-cbc-plain",
+        "aes-cbc-plain64be",
+        "aes-cbc-benbi",
+        "aes-cbc-null",
+        "aes-cbc-eboiv",
+        "xchacha12,aes-adiantum-plain64",
+        "xchacha12,aes-adiantum-plain",
+        "xchacha12,aes-adiantum-null",
+        "cipher_null-ecb",
+    ];
 
     /// The same cipher with this unit of one IV. The default is 512 bytes.
     #[must_use]
@@ -144,6 +219,8 @@ impl CipherSpec {
     pub const fn key_lens_bytes(&self) -> &'static [usize] {
         match self.algorithm {
             Algorithm::AesXts => &[64, 32],
+            Algorithm::AesCbc => &[32, 16],
+            Algorithm::Adiantum => &[32],
             Algorithm::Null => &[0],
         }
     }
@@ -185,7 +262,8 @@ impl CipherSpec {
     }
 
     /// Builds the keyed cipher, on `backend` or else on the one that `CRYPT_CORE_BACKEND` names or
-    /// else on the fastest that this CPU has.
+    /// else on the fastest that this CPU has. Adiantum and `cipher_null` exist once only and ignore
+    /// the choice.
     ///
     /// Weak keys are accepted, as for data that exists; callers that create a volume ask
     /// [`CipherSpec::check_key`] first.
@@ -234,12 +312,7 @@ impl FromStr for CipherSpec {
 
     /// Parses `cipher-mode-iv`, in lower case as the kernel does.
     fn from_str(text: &str) -> Result<Self> {
-        let (algorithm, iv) = match text {
-            "aes-xts-plain64" => (Algorithm::AesXts, IvKind::Plain64),
-            "aes-xts-plain" => (Algorithm::AesXts, IvKind::Plain),
-            "cipher_null-ecb" => (Algorithm::Null, IvKind::None),
-            _ => return Err(unsupported(text)),
-        };
+        let (algorithm, iv) = parse(text).ok_or_else(|| unsupported(text))?;
         Ok(Self {
             algorithm,
             iv,
@@ -253,14 +326,10 @@ impl FromStr for CipherSpec {
 impl fmt::Display for CipherSpec {
     /// Prints the notation only, without sector size and offset.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.algorithm {
-            Algorithm::AesXts => "aes-xts",
-            Algorithm::Null => "cipher_null-ecb",
-        })?;
+        f.write_str(self.algorithm.notation())?;
         match self.iv {
             IvKind::None => Ok(()),
-            IvKind::Plain => f.write_str("-plain"),
-            IvKind::Plain64 => f.write_str("-plain64"),
+            iv => write!(f, "-{}", iv.notation()),
         }
     }
 }
@@ -273,21 +342,41 @@ impl fmt::Display for KeyWeakness {
     }
 }
 
+fn parse(text: &str) -> Option<(Algorithm, IvKind)> {
+    Algorithm::ALL.into_iter().find_map(|algorithm| {
+        let iv = match text.strip_prefix(algorithm.notation())? {
+            "" => "",
+            rest => rest.strip_prefix('-').filter(|iv| !iv.is_empty())?,
+        };
+        let mut kinds = algorithm.iv_kinds().iter();
+        let kind = kinds.find(|kind| kind.notation() == iv)?;
+        Some((algorithm, *kind))
+    })
+}
+
 /// Says which part of the notation is not supported, and what is.
 fn unsupported(text: &str) -> Error {
-    let mut parts = text.splitn(3, '-');
-    let (name, mode, iv) = (parts.next(), parts.next(), parts.next());
-    let what = match (name, mode, iv) {
-        (Some("aes"), Some("xts"), Some(iv)) => format!("the IV generator `{iv}` for aes-xts"),
-        (Some("aes"), Some("xts"), None) => "aes-xts without an IV generator".to_owned(),
-        (Some("aes"), Some(mode), _) => format!("the mode `{mode}` for aes"),
-        _ => format!("`{text}`"),
+    let known = Algorithm::ALL
+        .into_iter()
+        .find(|algorithm| text.starts_with(algorithm.notation()));
+    let what = match known {
+        Some(algorithm) => match text[algorithm.notation().len()..].trim_start_matches('-') {
+            "" => format!("{} without an IV generator", algorithm.notation()),
+            iv => format!("the IV generator `{iv}` with {}", algorithm.notation()),
+        },
+        None => match text
+            .strip_prefix("aes-")
+            .and_then(|rest| rest.split('-').next())
+        {
+            Some(mode) => format!("the mode `{mode}` of aes"),
+            None => format!("`{text}`"),
+        },
     };
     Error::new(
         ErrorKind::Unsupported,
         format!(
             "cipher `{text}`: {what} is not supported; use one of {}",
-            CipherSpec::SUPPORTED.join(", ")
+            CipherSpec::SUPPORTED.join(" ")
         ),
     )
 }
@@ -303,14 +392,20 @@ mod tests {
     #[test]
     fn every_supported_notation_prints_as_it_was_written() {
         for text in CipherSpec::SUPPORTED {
-            assert_eq!(spec(text).to_string(), text);
+            assert_eq!(spec(text).to_string(), *text);
         }
+        let kinds = Algorithm::ALL.map(|algorithm| algorithm.iv_kinds().len());
+        assert_eq!(CipherSpec::SUPPORTED.len(), kinds.iter().sum::<usize>());
     }
 
     #[test]
     fn the_rest_is_refused_by_name_with_the_alternatives() {
         for (text, named) in [
-            ("aes-xts-benbi", "`benbi`"),
+            ("aes-xts-plain65", "`plain65`"),
+            ("aes-xts-plain64-", "`plain64-`"),
+            ("aes-xtsplain64", "`plain64`"),
+            ("aes-cbc-essiv:md5", "`essiv:md5`"),
+            ("xchacha12,aes-adiantum-benbi", "`benbi`"),
             ("aes-xts", "without an IV generator"),
             ("aes-lrw-plain64", "`lrw`"),
             ("serpent-xts-plain64", "`serpent-xts-plain64`"),

@@ -8,9 +8,14 @@
 
 #![deny(unsafe_code)]
 
+mod adiantum;
 mod backend;
+mod blocks;
+mod cbc;
+mod engine;
 mod limit;
 mod null;
+mod sectors;
 mod throttled;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -23,6 +28,8 @@ use crate::error::Result;
 use crate::key::Key;
 use crate::spec::{Algorithm, CipherSpec};
 use crate::units::{SectorIndex, SectorSize};
+
+use sectors::SectorsOf;
 
 pub use backend::{BACKEND_VARIABLE, Backend};
 pub use limit::AesLimit;
@@ -63,8 +70,17 @@ pub(crate) fn build(
     key: &Key,
     backend: Option<Backend>,
 ) -> Result<Arc<dyn SectorCipher>> {
+    let sectors = |backend| SectorsOf { spec, key, backend };
     match spec.algorithm() {
-        Algorithm::AesXts => xts::build_sectors(spec, key, Backend::choose(backend)?),
+        Algorithm::AesXts => {
+            let backend = Backend::choose(backend)?;
+            xts::with_engine(key, backend, sectors(backend))?
+        }
+        Algorithm::AesCbc => {
+            let backend = Backend::choose(backend)?;
+            cbc::with_engine(key, backend, sectors(backend))?
+        }
+        Algorithm::Adiantum => adiantum::with_engine(key, sectors(Backend::Portable))?,
         Algorithm::Null => Ok(Arc::new(null::Null::new(spec.sector_size()))),
     }
 }

@@ -104,9 +104,9 @@ impl<'a, V: Vector, const ROUNDS: usize> Keys<'a, V, ROUNDS> {
     }
 }
 
-/// Every block for itself, without a mode. The length of `data` is a multiple of 16.
+/// Encrypts every block for itself, without a mode. The length of `data` is a multiple of 16.
 #[inline(always)]
-pub(super) fn ecb<V: Vector, W: Way, const ROUNDS: usize>(
+pub(super) fn ecb<V: Vector, const ROUNDS: usize>(
     isa: V::Isa,
     keys: &RoundKeys,
     data: InOutBuf<'_, '_, u8>,
@@ -118,7 +118,7 @@ pub(super) fn ecb<V: Vector, W: Way, const ROUNDS: usize>(
         ($($vectors:expr),*) => {$(
             while left >= $vectors * V::BLOCKS {
                 // SAFETY: `left` blocks are still in the buffers, which are the same or disjoint.
-                unsafe { ecb_batch::<V, W, ROUNDS, { $vectors }>(isa, keys, src, dst) };
+                unsafe { ecb_batch::<V, ROUNDS, { $vectors }>(isa, keys, src, dst) };
                 left -= $vectors * V::BLOCKS;
                 src = src.wrapping_add($vectors * V::BYTES);
                 dst = dst.wrapping_add($vectors * V::BYTES);
@@ -128,18 +128,17 @@ pub(super) fn ecb<V: Vector, W: Way, const ROUNDS: usize>(
     whole_batches!(BATCH, 4, 2, 1);
     if left > 0 {
         // SAFETY: `left` blocks are still in the source.
-        let state = unsafe { V::load_partial(isa, src, left) };
-        let mut states = [state.xor(keys.first())];
-        keys.inner_rounds::<W, 1>(&mut states);
+        let mut states = [unsafe { V::load_partial(isa, src, left) }.xor(keys.first())];
+        keys.encrypt_all(&mut states);
         // SAFETY: `left` blocks are still in the destination.
-        unsafe { W::last(states[0], keys.last()).store_partial(dst, left) };
+        unsafe { states[0].store_partial(dst, left) };
     }
 }
 
 /// # Safety
 /// `src` and `dst` are valid for `N` vectors, and are the same or don't overlap.
 #[inline(always)]
-unsafe fn ecb_batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
+unsafe fn ecb_batch<V: Vector, const ROUNDS: usize, const N: usize>(
     isa: V::Isa,
     keys: Keys<'_, V, ROUNDS>,
     src: *const u8,
@@ -153,11 +152,10 @@ unsafe fn ecb_batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
         *state = block.xor(first);
         prefetch::<V, N>(index, src, dst);
     }
-    keys.inner_rounds::<W, N>(&mut states);
-    let last = keys.last();
+    keys.encrypt_all(&mut states);
     for (index, state) in states.into_iter().enumerate() {
         // SAFETY: the caller vouches for `N` vectors at `dst`.
-        unsafe { W::last(state, last).store(dst.wrapping_add(index * V::BYTES)) };
+        unsafe { state.store(dst.wrapping_add(index * V::BYTES)) };
     }
 }
 

@@ -5,59 +5,14 @@ use core::arch::x86_64::*;
 use super::aes::{self, Way};
 use super::schedule::{RoundKey, RoundKeys};
 use super::vector::{POLYNOMIAL, Vector};
-use super::{InOutBuf, InstructionSet, XtsKeys, xts};
-use crate::cipher::Backend;
+use super::{InOutBuf, XtsKeys, cbc, kernels, xts};
 use crate::iv::{Iv, Ivs};
 
 /// The proof that this CPU has the AES instructions and PCLMULQDQ.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cipher) struct AesNi(());
 
-impl InstructionSet for AesNi {
-    const BACKEND: Backend = Backend::AesNi;
-
-    fn new() -> Option<Self> {
-        Self::BACKEND.missing().is_none().then_some(Self(()))
-    }
-
-    #[inline]
-    fn xts<W: Way, const ROUNDS: usize>(
-        self,
-        keys: XtsKeys<'_>,
-        ivs: Ivs<'_>,
-        unit_len: usize,
-        data: InOutBuf<'_, '_, u8>,
-    ) {
-        // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { xts_entry::<W, ROUNDS>(self, keys, ivs, unit_len, data) }
-    }
-
-    #[inline]
-    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>) {
-        // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { ecb_entry::<W, ROUNDS>(self, keys, data) }
-    }
-}
-
-#[target_feature(enable = "aes,pclmulqdq,sse2")]
-fn xts_entry<W: Way, const ROUNDS: usize>(
-    isa: AesNi,
-    keys: XtsKeys<'_>,
-    ivs: Ivs<'_>,
-    unit_len: usize,
-    data: InOutBuf<'_, '_, u8>,
-) {
-    xts::xts::<Xmm, W, ROUNDS>(isa, keys, ivs, unit_len, data);
-}
-
-#[target_feature(enable = "aes,pclmulqdq,sse2")]
-fn ecb_entry<W: Way, const ROUNDS: usize>(
-    isa: AesNi,
-    keys: &RoundKeys,
-    data: InOutBuf<'_, '_, u8>,
-) {
-    aes::ecb::<Xmm, W, ROUNDS>(isa, keys, data);
-}
+kernels!(AesNi, Xmm, "aes,pclmulqdq,sse2");
 
 /// One block. Exists only where an [`AesNi`] does.
 #[derive(Clone, Copy)]
@@ -119,6 +74,23 @@ impl Vector for Xmm {
     #[inline(always)]
     unsafe fn store_partial(self, _dst: *mut u8, _blocks: usize) {
         unreachable!("no number of blocks lies between zero and one")
+    }
+
+    #[inline(always)]
+    unsafe fn gather(isa: AesNi, lane: impl Fn(usize) -> *const u8) -> Self {
+        // SAFETY: the caller vouches for a block.
+        unsafe { Self::load(isa, lane(0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn scatter(self, lane: impl Fn(usize) -> *mut u8) {
+        // SAFETY: the caller vouches for a block.
+        unsafe { self.store(lane(0)) };
+    }
+
+    #[inline(always)]
+    fn behind(self, before: Self) -> Self {
+        before
     }
 
     #[inline(always)]

@@ -16,6 +16,8 @@
 
 mod aes;
 mod aesni;
+mod cbc;
+mod ivs;
 mod schedule;
 mod vaes256;
 mod vaes512;
@@ -25,8 +27,8 @@ mod xts;
 use ::aes::cipher::inout::InOutBuf;
 
 use super::Backend;
-use super::limit::Blocks;
-use super::xts::XtsEngine;
+use super::blocks::Blocks;
+use super::engine::Engine;
 use crate::error::Result;
 use crate::iv::Ivs;
 use crate::secret::Secret;
@@ -44,7 +46,8 @@ pub(super) const AES_128: usize = 10;
 /// Rounds of AES-256.
 pub(super) const AES_256: usize = 14;
 
-/// A set of instructions that this CPU has, and the kernels compiled for it.
+/// A set of instructions that this CPU has, and the kernels compiled for it. `data` is described in
+/// the modules of the algorithms.
 pub(super) trait InstructionSet: Copy + Send + Sync + 'static {
     /// Its name among the backends.
     const BACKEND: Backend;
@@ -61,9 +64,83 @@ pub(super) trait InstructionSet: Copy + Send + Sync + 'static {
         data: InOutBuf<'_, '_, u8>,
     );
 
-    /// Blocks one by one, without a mode. The length is a multiple of 16.
-    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>);
+    /// CBC encryption of one unit of `unit_len` bytes, a multiple of 16, per IV.
+    fn cbc_encrypt<const ROUNDS: usize>(
+        self,
+        keys: &RoundKeys,
+        ivs: Ivs<'_>,
+        unit_len: usize,
+        data: InOutBuf<'_, '_, u8>,
+    );
+
+    /// CBC decryption of one unit of `unit_len` bytes, a multiple of 16, per IV.
+    fn cbc_decrypt<const ROUNDS: usize>(
+        self,
+        keys: &RoundKeys,
+        ivs: Ivs<'_>,
+        unit_len: usize,
+        data: InOutBuf<'_, '_, u8>,
+    );
+
+    /// Encryption of blocks one by one, without a mode. The length is a multiple of 16.
+    fn ecb<const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>);
 }
+
+/// Implements [`InstructionSet`] for a proof and its vector: entry points that enable the instructions
+/// and have the algorithms inlined into them.
+macro_rules! kernels {
+    ($isa:ident, $vector:ident, $features:literal) => {
+        impl $crate::cipher::x86::InstructionSet for $isa {
+            const BACKEND: $crate::cipher::Backend = $crate::cipher::Backend::$isa;
+
+            fn new() -> Option<Self> {
+                Self::BACKEND.missing().is_none().then_some(Self(()))
+            }
+
+            $crate::cipher::x86::entry_point! {
+                xts, [W: Way, const ROUNDS: usize], [W, ROUNDS],
+                $isa, $features, xts::xts::<$vector, W, ROUNDS>,
+                keys: XtsKeys<'_>, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>
+            }
+            $crate::cipher::x86::entry_point! {
+                cbc_encrypt, [const ROUNDS: usize], [ROUNDS],
+                $isa, $features, cbc::encrypt::<$vector, ROUNDS>,
+                keys: &RoundKeys, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>
+            }
+            $crate::cipher::x86::entry_point! {
+                cbc_decrypt, [const ROUNDS: usize], [ROUNDS],
+                $isa, $features, cbc::decrypt::<$vector, ROUNDS>,
+                keys: &RoundKeys, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>
+            }
+            $crate::cipher::x86::entry_point! {
+                ecb, [const ROUNDS: usize], [ROUNDS],
+                $isa, $features, aes::ecb::<$vector, ROUNDS>,
+                keys: &RoundKeys, data: InOutBuf<'_, '_, u8>
+            }
+        }
+    };
+}
+use kernels;
+
+/// One method of [`InstructionSet`]: calls `$algorithm` with the instructions enabled.
+macro_rules! entry_point {
+    (
+        $name:ident, [$($generics:tt)*], [$($arguments:ident),*],
+        $isa:ident, $features:literal, $algorithm:expr,
+        $($parameter:ident: $type:ty),*
+    ) => {
+        #[inline]
+        fn $name<$($generics)*>(self, $($parameter: $type),*) {
+            #[target_feature(enable = $features)]
+            fn entry<$($generics)*>(isa: $isa, $($parameter: $type),*) {
+                $algorithm(isa, $($parameter),*);
+            }
+            // SAFETY: `self` proves that the CPU has the instructions.
+            unsafe { entry::<$($arguments),*>(self, $($parameter),*) }
+        }
+    };
+}
+use entry_point;
 
 /// XTS on one instruction set with AES of `ROUNDS` rounds.
 pub(super) struct XtsKernel<I, const ROUNDS: usize> {
@@ -113,7 +190,7 @@ impl<I: InstructionSet, const ROUNDS: usize> XtsKernel<I, ROUNDS> {
     }
 }
 
-impl<I: InstructionSet, const ROUNDS: usize> XtsEngine for XtsKernel<I, ROUNDS> {
+impl<I: InstructionSet, const ROUNDS: usize> Engine for XtsKernel<I, ROUNDS> {
     const BACKEND: Backend = I::BACKEND;
 
     #[inline]
@@ -146,6 +223,32 @@ impl<I: InstructionSet, const ROUNDS: usize> AesKernel<I, ROUNDS> {
 
 impl<I: InstructionSet, const ROUNDS: usize> Blocks for AesKernel<I, ROUNDS> {
     fn encrypt(&self, data: InOutBuf<'_, '_, u8>) {
-        self.isa.ecb::<Encrypt, ROUNDS>(&self.keys.encrypt, data);
+        self.isa.ecb::<ROUNDS>(&self.keys.encrypt, data);
+    }
+}
+
+/// CBC on one instruction set with AES of `ROUNDS` rounds.
+pub(super) struct CbcKernel<I, const ROUNDS: usize>(AesKernel<I, ROUNDS>);
+
+impl<I: InstructionSet, const ROUNDS: usize> CbcKernel<I, ROUNDS> {
+    /// As [`AesKernel::new`].
+    pub(super) fn new(isa: I, key: &[u8]) -> Result<Self> {
+        AesKernel::new(isa, key).map(Self)
+    }
+}
+
+impl<I: InstructionSet, const ROUNDS: usize> Engine for CbcKernel<I, ROUNDS> {
+    const BACKEND: Backend = I::BACKEND;
+
+    #[inline]
+    fn encrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        let AesKernel { isa, keys } = &self.0;
+        isa.cbc_encrypt::<ROUNDS>(&keys.encrypt, ivs, unit_len, data);
+    }
+
+    #[inline]
+    fn decrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>) {
+        let AesKernel { isa, keys } = &self.0;
+        isa.cbc_decrypt::<ROUNDS>(&keys.decrypt, ivs, unit_len, data);
     }
 }

@@ -5,59 +5,14 @@ use core::arch::x86_64::*;
 use super::aes::{self, Way};
 use super::schedule::{RoundKey, RoundKeys};
 use super::vector::{POLYNOMIAL, Vector};
-use super::{InOutBuf, InstructionSet, XtsKeys, xts};
-use crate::cipher::Backend;
+use super::{InOutBuf, XtsKeys, cbc, kernels, xts};
 use crate::iv::{Iv, Ivs};
 
 /// The proof that this CPU has AVX2, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cipher) struct Vaes256(());
 
-impl InstructionSet for Vaes256 {
-    const BACKEND: Backend = Backend::Vaes256;
-
-    fn new() -> Option<Self> {
-        Self::BACKEND.missing().is_none().then_some(Self(()))
-    }
-
-    #[inline]
-    fn xts<W: Way, const ROUNDS: usize>(
-        self,
-        keys: XtsKeys<'_>,
-        ivs: Ivs<'_>,
-        unit_len: usize,
-        data: InOutBuf<'_, '_, u8>,
-    ) {
-        // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { xts_entry::<W, ROUNDS>(self, keys, ivs, unit_len, data) }
-    }
-
-    #[inline]
-    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>) {
-        // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { ecb_entry::<W, ROUNDS>(self, keys, data) }
-    }
-}
-
-#[target_feature(enable = "avx2,aes,vaes,pclmulqdq,vpclmulqdq")]
-fn xts_entry<W: Way, const ROUNDS: usize>(
-    isa: Vaes256,
-    keys: XtsKeys<'_>,
-    ivs: Ivs<'_>,
-    unit_len: usize,
-    data: InOutBuf<'_, '_, u8>,
-) {
-    xts::xts::<Ymm, W, ROUNDS>(isa, keys, ivs, unit_len, data);
-}
-
-#[target_feature(enable = "avx2,aes,vaes,pclmulqdq,vpclmulqdq")]
-fn ecb_entry<W: Way, const ROUNDS: usize>(
-    isa: Vaes256,
-    keys: &RoundKeys,
-    data: InOutBuf<'_, '_, u8>,
-) {
-    aes::ecb::<Ymm, W, ROUNDS>(isa, keys, data);
-}
+kernels!(Vaes256, Ymm, "avx2,aes,vaes,pclmulqdq,vpclmulqdq");
 
 /// Two blocks. Exists only where a [`Vaes256`] does.
 #[derive(Clone, Copy)]
@@ -130,6 +85,32 @@ impl Vector for Ymm {
         let block = unsafe { _mm256_castsi256_si128(self.0) };
         // SAFETY: the caller vouches for one block, the only number below two.
         unsafe { _mm_storeu_si128(dst.cast(), block) };
+    }
+
+    #[inline(always)]
+    unsafe fn gather(_isa: Vaes256, lane: impl Fn(usize) -> *const u8) -> Self {
+        // SAFETY: the caller vouches for a block at each address.
+        let low = unsafe { _mm_loadu_si128(lane(0).cast()) };
+        // SAFETY: as above.
+        let high = unsafe { _mm_loadu_si128(lane(1).cast()) };
+        op!(_mm256_set_m128i(high, low))
+    }
+
+    #[inline(always)]
+    unsafe fn scatter(self, lane: impl Fn(usize) -> *mut u8) {
+        // SAFETY: `self` proves that the CPU has AVX2.
+        let low = unsafe { _mm256_castsi256_si128(self.0) };
+        // SAFETY: as above.
+        let high = unsafe { _mm256_extracti128_si256::<1>(self.0) };
+        // SAFETY: the caller vouches for a block at each address.
+        unsafe { _mm_storeu_si128(lane(0).cast(), low) };
+        // SAFETY: as above.
+        unsafe { _mm_storeu_si128(lane(1).cast(), high) };
+    }
+
+    #[inline(always)]
+    fn behind(self, before: Self) -> Self {
+        op!(_mm256_permute2x128_si256::<0x21>(before.0, self.0))
     }
 
     #[inline(always)]

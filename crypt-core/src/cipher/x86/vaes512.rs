@@ -5,59 +5,18 @@ use core::arch::x86_64::*;
 use super::aes::{self, Way};
 use super::schedule::{RoundKey, RoundKeys};
 use super::vector::{POLYNOMIAL, Vector};
-use super::{InOutBuf, InstructionSet, XtsKeys, xts};
-use crate::cipher::Backend;
+use super::{InOutBuf, XtsKeys, cbc, kernels, xts};
 use crate::iv::{Iv, Ivs};
 
 /// The proof that this CPU has AVX-512 F, BW and VL, VAES and VPCLMULQDQ.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cipher) struct Vaes512(());
 
-impl InstructionSet for Vaes512 {
-    const BACKEND: Backend = Backend::Vaes512;
-
-    fn new() -> Option<Self> {
-        Self::BACKEND.missing().is_none().then_some(Self(()))
-    }
-
-    #[inline]
-    fn xts<W: Way, const ROUNDS: usize>(
-        self,
-        keys: XtsKeys<'_>,
-        ivs: Ivs<'_>,
-        unit_len: usize,
-        data: InOutBuf<'_, '_, u8>,
-    ) {
-        // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { xts_entry::<W, ROUNDS>(self, keys, ivs, unit_len, data) }
-    }
-
-    #[inline]
-    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>) {
-        // SAFETY: `self` proves that the CPU has the instructions.
-        unsafe { ecb_entry::<W, ROUNDS>(self, keys, data) }
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,aes,vaes,pclmulqdq,vpclmulqdq")]
-fn xts_entry<W: Way, const ROUNDS: usize>(
-    isa: Vaes512,
-    keys: XtsKeys<'_>,
-    ivs: Ivs<'_>,
-    unit_len: usize,
-    data: InOutBuf<'_, '_, u8>,
-) {
-    xts::xts::<Zmm, W, ROUNDS>(isa, keys, ivs, unit_len, data);
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,aes,vaes,pclmulqdq,vpclmulqdq")]
-fn ecb_entry<W: Way, const ROUNDS: usize>(
-    isa: Vaes512,
-    keys: &RoundKeys,
-    data: InOutBuf<'_, '_, u8>,
-) {
-    aes::ecb::<Zmm, W, ROUNDS>(isa, keys, data);
-}
+kernels!(
+    Vaes512,
+    Zmm,
+    "avx512f,avx512bw,avx512vl,aes,vaes,pclmulqdq,vpclmulqdq"
+);
 
 /// Four blocks. Exists only where a [`Vaes512`] does.
 #[derive(Clone, Copy)]
@@ -126,6 +85,40 @@ impl Vector for Zmm {
     unsafe fn store_partial(self, dst: *mut u8, blocks: usize) {
         // SAFETY: the caller vouches for `blocks` blocks, and masked lanes are not touched.
         unsafe { _mm512_mask_storeu_epi64(dst.cast(), mask(blocks), self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn gather(isa: Vaes512, lane: impl Fn(usize) -> *const u8) -> Self {
+        // SAFETY: the caller vouches for a block at each address.
+        let block = |index| unsafe { lane(index).cast::<Iv>().read_unaligned() };
+        let first = Self::splat(isa, &block(0));
+        let second = Self::splat(isa, &block(1));
+        let third = Self::splat(isa, &block(2));
+        let fourth = Self::splat(isa, &block(3));
+        let low = op!(_mm512_mask_blend_epi64(0b0000_1100, first.0, second.0));
+        let high = op!(_mm512_mask_blend_epi64(0b1100_0000, third.0, fourth.0));
+        op!(_mm512_mask_blend_epi64(0b1111_0000, low.0, high.0))
+    }
+
+    #[inline(always)]
+    unsafe fn scatter(self, lane: impl Fn(usize) -> *mut u8) {
+        let store = |index, block: __m128i| {
+            // SAFETY: the caller vouches for a block at each address.
+            unsafe { _mm_storeu_si128(lane(index).cast(), block) };
+        };
+        // SAFETY: `self` proves that the CPU has AVX-512; so in the following.
+        store(0, unsafe { _mm512_extracti32x4_epi32::<0>(self.0) });
+        // SAFETY: as above.
+        store(1, unsafe { _mm512_extracti32x4_epi32::<1>(self.0) });
+        // SAFETY: as above.
+        store(2, unsafe { _mm512_extracti32x4_epi32::<2>(self.0) });
+        // SAFETY: as above.
+        store(3, unsafe { _mm512_extracti32x4_epi32::<3>(self.0) });
+    }
+
+    #[inline(always)]
+    fn behind(self, before: Self) -> Self {
+        op!(_mm512_alignr_epi64::<6>(self.0, before.0))
     }
 
     #[inline(always)]

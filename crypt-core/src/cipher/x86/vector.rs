@@ -55,6 +55,21 @@ pub(in crate::cipher) trait Vector: Copy {
     /// `dst` is valid for writes of `16 * blocks` bytes.
     unsafe fn store_partial(self, dst: *mut u8, blocks: usize);
 
+    /// Reads each lane from an address of its own.
+    ///
+    /// # Safety
+    /// Every address is valid for reads of 16 bytes.
+    unsafe fn gather(isa: Self::Isa, lane: impl Fn(usize) -> *const u8) -> Self;
+
+    /// Writes each lane to an address of its own.
+    ///
+    /// # Safety
+    /// Every address is valid for writes of 16 bytes.
+    unsafe fn scatter(self, lane: impl Fn(usize) -> *mut u8);
+
+    /// Every lane moved up by one, with the last lane of `before` in front.
+    fn behind(self, before: Self) -> Self;
+
     /// `self ^ other`.
     fn xor(self, other: Self) -> Self;
 

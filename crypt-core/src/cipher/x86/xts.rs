@@ -12,9 +12,9 @@
 
 use super::aes::{BATCH, Keys, Way, prefetch};
 use super::vector::{POWERS, Vector};
-use super::{InOutBuf, XtsKeys};
+use super::{InOutBuf, XtsKeys, ivs};
 use crate::cipher::xts::gf128::{Tweak, mul_x};
-use crate::iv::{Iv, IvNumbers, Ivs};
+use crate::iv::{Iv, Ivs};
 
 /// Encrypted IVs of one group of units: as many as fit in eight of the largest vectors.
 #[repr(C, align(64))]
@@ -63,6 +63,8 @@ fn encrypt_ivs<V: Vector, const ROUNDS: usize>(
         encrypt_iv_vectors::<V, ROUNDS, 1>(isa, keys, ivs, from, tweaks);
     } else if count <= 2 * V::BLOCKS {
         encrypt_iv_vectors::<V, ROUNDS, 2>(isa, keys, ivs, from, tweaks);
+    } else if count <= 4 * V::BLOCKS {
+        encrypt_iv_vectors::<V, ROUNDS, 4>(isa, keys, ivs, from, tweaks);
     } else {
         encrypt_iv_vectors::<V, ROUNDS, BATCH>(isa, keys, ivs, from, tweaks);
     }
@@ -77,10 +79,7 @@ fn encrypt_iv_vectors<V: Vector, const ROUNDS: usize, const N: usize>(
     from: usize,
     tweaks: &mut Tweaks,
 ) {
-    let mut states: [V; N] = match ivs {
-        Ivs::Numbers { numbers, .. } => number_vectors(isa, numbers, from),
-        Ivs::Listed(list) => listed_vectors(isa, &list[from..]),
-    };
+    let mut states = ivs::vectors::<V, N>(isa, ivs, from);
     for state in &mut states {
         *state = state.xor(keys.first());
     }
@@ -89,37 +88,6 @@ fn encrypt_iv_vectors<V: Vector, const ROUNDS: usize, const N: usize>(
         // SAFETY: the chunk has as many blocks as the vector.
         unsafe { state.store(lanes.as_mut_ptr().cast()) };
     }
-}
-
-/// IVs of consecutive sectors; more than there are don't matter. The numbers are scalars on purpose:
-/// loading two neighbouring fields into a vector stalls like any other such load, and multiplying
-/// 512-bit vectors lowers the clock of some CPUs.
-#[inline(always)]
-fn number_vectors<V: Vector, const N: usize>(
-    isa: V::Isa,
-    numbers: &IvNumbers,
-    from: usize,
-) -> [V; N] {
-    let mut vectors = [V::splat(isa, &[0; 16]); N];
-    for (index, vector) in vectors.iter_mut().enumerate() {
-        let place = from + V::BLOCKS * index;
-        *vector = V::from_halves(isa, |lane| [numbers.number(place + lane), 0]);
-    }
-    vectors
-}
-
-/// The first IVs of `list`; behind its end the last one is repeated.
-#[inline(always)]
-fn listed_vectors<V: Vector, const N: usize>(isa: V::Isa, list: &[Iv]) -> [V; N] {
-    let mut vectors = [V::splat(isa, &[0; 16]); N];
-    for (index, vector) in vectors.iter_mut().enumerate() {
-        *vector = V::from_halves(isa, |lane| {
-            let place = (V::BLOCKS * index + lane).min(list.len() - 1);
-            let (halves, _) = list[place].as_chunks::<8>();
-            [u64::from_le_bytes(halves[0]), u64::from_le_bytes(halves[1])]
-        });
-    }
-    vectors
 }
 
 /// # Safety

@@ -15,11 +15,10 @@ use aes::cipher::{
     BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
 };
 
-use super::XtsEngine;
 use super::gf128::{self, Tweak};
-use super::portable::keyed;
 use super::stealing::{self, XtsBlocks};
 use crate::cipher::Backend;
+use crate::cipher::engine::{Engine, keyed};
 use crate::error::Result;
 use crate::iv::{Iv, Ivs};
 
@@ -61,7 +60,7 @@ where
     }
 }
 
-impl<C> XtsEngine for Batched<C>
+impl<C> Engine for Batched<C>
 where
     Self: XtsBlocks,
 {

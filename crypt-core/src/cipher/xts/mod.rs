@@ -1,36 +1,31 @@
 //! AES-XTS (IEEE 1619, NIST SP 800-38E): over the crypto sectors of a volume, and over single data
 //! units of any length for callers with their own numbering.
 //!
-//! An [`XtsEngine`] knows data units and raw IVs only; [`sectors`] numbers sectors for it. Ciphertext
-//! stealing covers data units that are not a multiple of 16 bytes.
+//! Data units have 16 bytes to 16 MiB. Ciphertext stealing covers those that are not a multiple of
+//! 16 bytes.
 
 #![forbid(unsafe_code)]
 
 mod batched;
 pub(super) mod gf128;
 mod portable;
-mod sectors;
 mod stealing;
 
 use std::fmt;
-use std::sync::Arc;
 
 use aes::cipher::inout::InOutBuf;
 use aes::{Aes128, Aes256};
 
+use super::Backend;
+use super::engine::{Engine, EngineVisitor};
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{Backend, SectorCipher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::iv::{Iv, Ivs};
 use crate::key::Key;
-use crate::spec::CipherSpec;
 
 use batched::Batched;
 use portable::Portable;
-use sectors::XtsSectors;
-
-pub(super) use portable::keyed;
 
 /// Shortest data unit, one block.
 pub const MIN_UNIT_BYTES: usize = 16;
@@ -38,47 +33,16 @@ pub const MIN_UNIT_BYTES: usize = 16;
 /// Longest data unit: 2^20 blocks (SP 800-38E).
 pub const MAX_UNIT_BYTES: usize = 16 << 20;
 
-/// A keyed implementation of XTS over runs of equally long data units.
-///
-/// `data` holds one unit of `unit_len` bytes per IV; `unit_len` lies between [`MIN_UNIT_BYTES`] and
-/// [`MAX_UNIT_BYTES`]. Callers see to it.
-pub(super) trait XtsEngine: Send + Sync {
-    /// Which backend this is.
-    const BACKEND: Backend;
-
-    /// Encrypts every unit.
-    fn encrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>);
-
-    /// Decrypts every unit.
-    fn decrypt_units(&self, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>);
-}
-
-/// Builds the sector cipher of `spec` on `backend`. The key's length has been checked.
-pub(super) fn build_sectors(
-    spec: &CipherSpec,
-    key: &Key,
-    backend: Backend,
-) -> Result<Arc<dyn SectorCipher>> {
-    struct Sectors<'a>(&'a CipherSpec);
-    impl EngineVisitor for Sectors<'_> {
-        type Output = Arc<dyn SectorCipher>;
-        fn visit(self, engine: impl XtsEngine + 'static) -> Self::Output {
-            Arc::new(XtsSectors::new(engine, self.0))
-        }
-    }
-    with_engine(key, backend, Sectors(spec))
-}
-
 /// AES-XTS over single data units, each with an IV of the caller's own.
 ///
-/// Volumes don't need it: they use [`CipherSpec::build`]. Equal key halves are accepted.
+/// Volumes don't need it: they use [`crate::spec::CipherSpec::build`]. Equal key halves are accepted.
 pub struct Xts {
     units: Box<dyn Units>,
 }
 
 impl Xts {
     /// Keys AES-128 (a key of 32 bytes) or AES-256 (64 bytes); the data key comes first. The backend
-    /// is chosen as in [`CipherSpec::build`].
+    /// is chosen as in [`crate::spec::CipherSpec::build`].
     ///
     /// # Errors
     /// [`ErrorKind::Key`] for any other key length, and as [`Backend::choose`].
@@ -86,7 +50,7 @@ impl Xts {
         struct AnyLength;
         impl EngineVisitor for AnyLength {
             type Output = Box<dyn Units>;
-            fn visit(self, engine: impl XtsEngine + 'static) -> Self::Output {
+            fn visit(self, engine: impl Engine + 'static) -> Self::Output {
                 Box::new(engine)
             }
         }
@@ -155,7 +119,7 @@ trait Units: Send + Sync {
     fn backend(&self) -> Backend;
 }
 
-impl<E: XtsEngine> Units for E {
+impl<E: Engine> Units for E {
     fn encrypt(&self, iv: &Iv, data: InOutBuf<'_, '_, u8>) {
         self.encrypt_units(Ivs::Listed(std::slice::from_ref(iv)), data.len(), data);
     }
@@ -169,14 +133,12 @@ impl<E: XtsEngine> Units for E {
     }
 }
 
-/// What to do with an engine once its type is known.
-trait EngineVisitor {
-    type Output;
-    fn visit(self, engine: impl XtsEngine + 'static) -> Self::Output;
-}
-
 /// Keys the engine that `backend` and the key's length ask for.
-fn with_engine<V: EngineVisitor>(key: &Key, backend: Backend, visitor: V) -> Result<V::Output> {
+pub(super) fn with_engine<V: EngineVisitor>(
+    key: &Key,
+    backend: Backend,
+    visitor: V,
+) -> Result<V::Output> {
     let (data_key, tweak_key) = key.expose().split_at(key.len_bytes() / 2);
     match (backend, data_key.len()) {
         (_, len) if len != 16 && len != 32 => Err(Error::new(

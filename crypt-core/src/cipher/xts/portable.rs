@@ -8,9 +8,9 @@ use aes::cipher::inout::InOutBuf;
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16};
 use xts_mode::Xts128;
 
-use super::XtsEngine;
 use crate::cipher::Backend;
-use crate::error::{Error, ErrorKind, Result};
+use crate::cipher::engine::{Engine, keyed};
+use crate::error::Result;
 use crate::iv::Ivs;
 
 /// XTS over the block cipher `C`.
@@ -28,7 +28,7 @@ where
     }
 }
 
-impl<C> XtsEngine for Portable<C>
+impl<C> Engine for Portable<C>
 where
     C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Send + Sync,
 {
@@ -51,15 +51,4 @@ where
             self.xts.decrypt_sector(unit, iv[0].into());
         }
     }
-}
-
-/// Keys a block cipher with a slice of the right length.
-pub(in crate::cipher) fn keyed<C: KeyInit>(key: &[u8]) -> Result<C> {
-    C::new_from_slice(key).map_err(|error| {
-        Error::new(
-            ErrorKind::Key,
-            format!("a block cipher key of {} bytes", key.len()),
-        )
-        .with_source(error)
-    })
 }

@@ -23,7 +23,7 @@ pub(super) trait XtsBlocks: Send + Sync {
     fn decrypt_blocks(&self, tweaks: &[Iv], unit_len: usize, data: InOutBuf<'_, '_, u8>);
 }
 
-/// Encrypts units of any length: the whole of [`super::XtsEngine::encrypt_units`].
+/// Encrypts units of any length: the whole of [`crate::cipher::engine::Engine::encrypt_units`].
 pub(super) fn encrypt_units<B: XtsBlocks>(
     blocks: &B,
     ivs: Ivs<'_>,
@@ -40,7 +40,7 @@ pub(super) fn encrypt_units<B: XtsBlocks>(
     });
 }
 
-/// Decrypts units of any length: the whole of [`super::XtsEngine::decrypt_units`].
+/// Decrypts units of any length: the whole of [`crate::cipher::engine::Engine::decrypt_units`].
 pub(super) fn decrypt_units<B: XtsBlocks>(
     blocks: &B,
     ivs: Ivs<'_>,
