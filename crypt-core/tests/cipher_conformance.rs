@@ -10,10 +10,11 @@ mod vectors;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::sync::Arc;
 
 use crypt_core::cipher::xts::{MAX_UNIT_BYTES, Xts};
-use crypt_core::cipher::{Backend, SectorCipher};
+use crypt_core::cipher::{BACKEND_VARIABLE, Backend, SectorCipher};
 use crypt_core::key::Key;
 use crypt_core::spec::CipherSpec;
 use crypt_core::units::{SectorCount, SectorIndex, SectorSize};
@@ -349,5 +350,37 @@ fn ciphers_are_shared_between_threads_and_show_no_key() {
             .collect();
         let results: Vec<_> = workers.into_iter().map(|w| w.join().unwrap()).collect();
         assert_eq!(results[0], results[1]);
+    }
+}
+
+/// What the environment asks for is what runs; run once more per backend by the test below.
+#[test]
+fn the_backend_is_the_one_asked_for() {
+    let spec: CipherSpec = "aes-xts-plain64".parse().unwrap();
+    let built = spec.build(&key(&noise(1, 64)), None);
+    match std::env::var(BACKEND_VARIABLE) {
+        Err(_) => {
+            let fastest = Backend::available().next().unwrap();
+            assert_eq!(built.unwrap().backend(), fastest.name());
+        }
+        Ok(name) if name.parse::<Backend>().is_ok() => assert_eq!(built.unwrap().backend(), name),
+        Ok(name) => {
+            let message = built.unwrap_err().to_string();
+            assert!(message.contains(&name), "{message}");
+            assert!(message.contains("portable"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn the_environment_forces_each_backend() {
+    let names = backends().into_iter().map(Backend::name);
+    for name in names.chain(["sse9"]) {
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_backend_is_the_one_asked_for"])
+            .env(BACKEND_VARIABLE, name)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{BACKEND_VARIABLE}={name}");
     }
 }
