@@ -1,8 +1,9 @@
 //! What cipher work and hand-offs cost on this machine, measured when a volume is opened.
 //!
 //! A few milliseconds, on the calling thread and one worker at a time. Cipher times are the best of
-//! several runs; hand-off times are medians, split by whether the hand-off had to wake a worker.
-//! Measured by the clock that the data path uses.
+//! several runs; hand-off times are lower quartiles, split by whether the hand-off had to wake a
+//! worker: whatever else runs on the machine only adds to them. Measured by the clock that the data
+//! path uses.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU8;
@@ -29,6 +30,8 @@ const AWAKE_PROBES: usize = 64;
 const ASLEEP_PROBES: usize = 9;
 /// How long a parked worker is left alone before it is woken, so that its core is asleep too.
 const SETTLE: Duration = Duration::from_micros(100);
+/// Looks at the mailbox, of some tens of ns each, before the core is offered to others.
+const LOOKS_PER_YIELD: u32 = 4096;
 /// How long to wait for the workers of a pool that others use too.
 const PATIENCE_NS: u64 = 2_000_000;
 
@@ -137,16 +140,22 @@ impl Prober {
             .map_while(|_| self.let_everybody_sleep().then(|| self.probe()).flatten())
             .collect();
         let all = || awake.iter().chain(&asleep);
-        let median = |woke: bool, field: fn(&Probe) -> u64| {
+        let quartile = |woke: bool, field: fn(&Probe) -> u64| {
             let mut values: Vec<_> = all()
                 .filter(|probe| probe.woke == woke)
                 .map(field)
                 .collect();
             values.sort_unstable();
-            values.get(values.len() / 2).map(|&ns| ns as f32)
+            values.get(values.len() / 4).map(|&ns| ns as f32)
         };
-        let (awake_ns, asleep_ns) = (median(false, |p| p.wait_ns), median(true, |p| p.wait_ns));
-        let (awake_self, asleep_self) = (median(false, |p| p.self_ns), median(true, |p| p.self_ns));
+        let (awake_ns, asleep_ns) = (
+            quartile(false, |p| p.wait_ns),
+            quartile(true, |p| p.wait_ns),
+        );
+        let (awake_self, asleep_self) = (
+            quartile(false, |p| p.self_ns),
+            quartile(true, |p| p.self_ns),
+        );
         // Workers that never spin are never found awake, and the other way round.
         let or =
             |first: Option<f32>, second: Option<f32>| first.or(second).unwrap_or(f32::INFINITY);
@@ -186,7 +195,8 @@ impl Prober {
         })
     }
 
-    /// Spins like a busy queue, but lets a worker without a core of its own run.
+    /// Spins like a busy queue. A worker that is on the same core gets no help from it for a while,
+    /// and the probe comes out as expensive as such a hand-off is.
     fn wait(&mut self) -> Done {
         let mut looks = 0_u32;
         loop {
@@ -195,7 +205,7 @@ impl Prober {
                 return done;
             }
             looks += 1;
-            if looks.is_multiple_of(4096) {
+            if looks.is_multiple_of(LOOKS_PER_YIELD) {
                 std::thread::yield_now();
             }
             std::hint::spin_loop();

@@ -18,7 +18,7 @@ use crossbeam::utils::CachePadded;
 pub(crate) struct IdleWorkers {
     awake: CachePadded<AtomicU32>,
     /// One bit per worker, set while it sleeps.
-    asleep: Box<[AtomicU64]>,
+    asleep: Box<[CachePadded<AtomicU64>]>,
     threads: Box<[OnceLock<Thread>]>,
 }
 
@@ -27,7 +27,7 @@ impl IdleWorkers {
         Self {
             awake: CachePadded::new(AtomicU32::new(0)),
             asleep: (0..workers.div_ceil(64))
-                .map(|_| AtomicU64::new(0))
+                .map(|_| CachePadded::default())
                 .collect(),
             threads: (0..workers).map(|_| OnceLock::new()).collect(),
         }
@@ -95,7 +95,7 @@ impl IdleWorkers {
     }
 
     pub(crate) fn asleep(&self) -> u32 {
-        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones();
+        let ones = |word: &CachePadded<AtomicU64>| word.load(Ordering::Relaxed).count_ones();
         self.asleep.iter().map(ones).sum()
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::mailbox::Mailbox;
 use super::pool::{PoolLoad, WorkerPool};
+use super::spinner::Spinner;
 use super::task::{TaskContext, TaskOwner};
 use super::wake::WakeAccount;
 use super::work::{Done, Route, Work};
@@ -27,6 +28,8 @@ pub struct Lane {
     tasks: TaskOwner,
     depth: u32,
     outstanding: u32,
+    /// Parts that still fit into the pool's queue, by the last look at it.
+    room: usize,
     wakes: WakeAccount,
     asleep: bool,
     pool: Arc<WorkerPool>,
@@ -68,6 +71,7 @@ impl Lane {
             tasks: TaskOwner::new(cells, context),
             depth,
             outstanding: 0,
+            room: 0,
             wakes: WakeAccount::default(),
             asleep: false,
             pool: Arc::clone(pool),
@@ -83,11 +87,11 @@ impl Lane {
     /// [`run_span`](super::run_span) reports what is wrong with it.
     pub fn hand_off(&mut self, work: Work) -> std::result::Result<(), Work> {
         let routable = work.route == Route::Return || self.writes.is_some();
-        let pool = self.pool.shared();
         let parts = usize::from(work.parts.get());
-        if !routable || self.outstanding == self.depth || !pool.has_room(parts) {
+        if !routable || self.outstanding == self.depth || !self.has_room(parts) {
             return Err(work);
         }
+        let pool = self.pool.shared();
         let same_cpu = work.same_cpu;
         let parts = self.tasks.start(work)?;
         self.outstanding += 1;
@@ -147,16 +151,14 @@ impl Lane {
     #[must_use]
     pub fn spin(&mut self) -> bool {
         let (pool, mailbox) = (self.pool.shared(), &self.tasks.context().mailbox);
-        let clock = pool.clock();
-        let end_ns = clock.now_ns() + pool.spin_ns();
         if self.outstanding == 0 {
             return false;
         }
+        let mut spinner = Spinner::new(pool.clock(), pool.spin_ns());
         while mailbox.is_empty() && !pool.has_queued() {
-            if !pool.may_spin() || clock.now_ns() >= end_ns {
+            if !pool.may_spin() || !spinner.goes_on() {
                 return false;
             }
-            std::hint::spin_loop();
         }
         true
     }
@@ -177,6 +179,24 @@ impl Lane {
     #[must_use]
     pub fn pool(&self) -> &Arc<WorkerPool> {
         &self.pool
+    }
+
+    /// Whether `parts` parts fit, and takes up their room. Looking at the queue costs two cache
+    /// misses, so a look is good for half of what it found; other lanes may use the other half.
+    fn has_room(&mut self, parts: usize) -> bool {
+        let pool = self.pool.shared();
+        if pool.is_stopped() {
+            return false;
+        }
+        if self.room < parts {
+            let room = pool.room();
+            if room < parts {
+                return false;
+            }
+            self.room = parts.max(room / 2);
+        }
+        self.room -= parts;
+        true
     }
 }
 

@@ -24,6 +24,7 @@ mod record;
 mod shared;
 pub mod sorted_writes;
 pub mod span;
+mod spinner;
 #[expect(unsafe_code, reason = "the task cells; see its ownership protocol")]
 mod task;
 mod wake;

@@ -12,11 +12,15 @@ use crossbeam::utils::CachePadded;
 
 use super::idle::IdleWorkers;
 use super::pool::{PoolLoad, PoolStats, WorkerConfig};
+use super::spinner::Spinner;
 use super::task::{Part, Parts};
 use crate::clock::Clock;
 
 /// Until a calibration knows better: a wake-up costs about what 64 KiB of AES-XTS cost.
 const DEFAULT_WAKE_BYTES: u64 = 64 * 1024;
+
+/// How often a worker looks for its next part before it counts as idle: under a microsecond.
+const LOOKS_BEFORE_IDLE: u32 = 12;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -31,15 +35,21 @@ pub(crate) struct PoolShared {
     queued_bytes: CachePadded<AtomicU64>,
     /// Threads other than workers that are awake: queues, write threads.
     awake_outside: CachePadded<AtomicU32>,
+    counts: CachePadded<PoolCounts>,
     wake_bytes: AtomicU64,
-    wake_ups: AtomicU64,
-    parts_assisted: AtomicU64,
-    same_cpu_missed: AtomicU64,
     stopped: AtomicBool,
     workers: u32,
     cores: u32,
     spin_ns: u64,
     clock: Clock,
+}
+
+/// Counters that any thread may write.
+#[derive(Debug, Default)]
+struct PoolCounts {
+    wake_ups: AtomicU64,
+    parts_assisted: AtomicU64,
+    same_cpu_missed: AtomicU64,
 }
 
 /// Counters of one worker, written by it alone.
@@ -71,10 +81,8 @@ impl PoolShared {
             counters: cpus.iter().map(|_| CachePadded::default()).collect(),
             queued_bytes: CachePadded::default(),
             awake_outside: CachePadded::default(),
+            counts: CachePadded::default(),
             wake_bytes: AtomicU64::new(DEFAULT_WAKE_BYTES),
-            wake_ups: AtomicU64::new(0),
-            parts_assisted: AtomicU64::new(0),
-            same_cpu_missed: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             workers: cpus.len() as u32,
             cores: u32::try_from(cores).unwrap_or(u32::MAX),
@@ -83,10 +91,9 @@ impl PoolShared {
         }
     }
 
-    /// Whether `parts` more parts may be handed off now: they fit, and there is somebody to run
-    /// them.
-    pub(crate) fn has_room(&self, parts: usize) -> bool {
-        !self.is_stopped() && self.queue.len() + parts <= self.queue.capacity()
+    /// How many more parts the queue takes now.
+    pub(crate) fn room(&self) -> usize {
+        self.queue.capacity().saturating_sub(self.queue.len())
     }
 
     /// Whether parts wait that any thread may run.
@@ -95,7 +102,7 @@ impl PoolShared {
     }
 
     /// Takes in the parts of one task and wakes workers for them as needed. Should others have
-    /// filled the queue since [`PoolShared::has_room`], the rest is run here.
+    /// filled the queue since [`PoolShared::room`], the rest is run here.
     pub(crate) fn submit(&self, parts: Parts, same_cpu: bool) {
         let own_worker = if same_cpu {
             self.worker_on_this_cpu()
@@ -103,8 +110,8 @@ impl PoolShared {
             None
         };
         let queue = own_worker.map_or(&self.queue, |worker| &self.own_queues[worker]);
-        self.queued_bytes
-            .fetch_add(parts.len_bytes(), Ordering::Relaxed);
+        let bytes = parts.len_bytes();
+        let queued_bytes = bytes + self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
         for part in parts {
             if let Err(part) = queue.push(part) {
                 self.taken(&part);
@@ -114,7 +121,7 @@ impl PoolShared {
         fence(Ordering::SeqCst);
         match own_worker {
             Some(worker) => self.count_wake_up(self.idle.wake(worker)),
-            None => self.wake_for_queued(),
+            None => self.wake_for(queued_bytes),
         }
         // Workers that are ending may have looked at the queue for the last time.
         if self.is_stopped() {
@@ -131,28 +138,35 @@ impl PoolShared {
             return false;
         };
         self.taken(&part);
-        self.parts_assisted.fetch_add(1, Ordering::Relaxed);
+        self.counts.parts_assisted.fetch_add(1, Ordering::Relaxed);
         part.run();
         true
     }
 
-    /// Wakes as many sleepers as the queued work is worth. The caller has fenced after what it
+    /// Wakes as many sleepers as what is queued is worth. The caller has fenced after what it
     /// published.
-    ///
+    pub(crate) fn wake_for_queued(&self) {
+        self.wake_for(self.queued_bytes());
+    }
+
     /// One worker is woken where none is awake, more where the queued bytes pay for it, but no more
     /// than there are cores without a runnable thread. Where no core is free, a busy worker or the
     /// next queue that goes to sleep takes care of what is queued.
-    pub(crate) fn wake_for_queued(&self) {
-        let (queued_parts, asleep) = (self.queue.len() as u64, self.idle.asleep());
-        if queued_parts == 0 || asleep == 0 {
+    fn wake_for(&self, queued_bytes: u64) {
+        // In this order, because each look at a counter that others write costs a cache miss.
+        let asleep = self.idle.asleep();
+        if asleep == 0 {
             return;
         }
         let awake = self.idle.awake();
+        let worth = queued_bytes / self.wake_bytes.load(Ordering::Relaxed);
+        if u64::from(awake) >= worth.max(1) {
+            return;
+        }
         let busy = self.workers.saturating_sub(awake + asleep);
         let free_cores = u64::from(self.cores.saturating_sub(busy + self.awake_outside()));
         let limit = free_cores.max(u64::from(busy == 0));
-        let worth = self.queued_bytes() / self.wake_bytes.load(Ordering::Relaxed);
-        let wanted = worth.clamp(1, queued_parts).min(limit);
+        let wanted = worth.max(1).min(self.queue.len() as u64).min(limit);
         for _ in u64::from(awake)..wanted {
             let woken = self.idle.wake_any();
             self.count_wake_up(woken);
@@ -216,11 +230,11 @@ impl PoolShared {
         };
         PoolStats {
             parts_run: sum(|counters| &counters.parts_run),
-            parts_assisted: self.parts_assisted.load(Ordering::Relaxed),
-            wake_ups: self.wake_ups.load(Ordering::Relaxed),
+            parts_assisted: self.counts.parts_assisted.load(Ordering::Relaxed),
+            wake_ups: self.counts.wake_ups.load(Ordering::Relaxed),
             spins: sum(|counters| &counters.spins),
             spins_won: sum(|counters| &counters.spins_won),
-            same_cpu_missed: self.same_cpu_missed.load(Ordering::Relaxed),
+            same_cpu_missed: self.counts.same_cpu_missed.load(Ordering::Relaxed),
         }
     }
 
@@ -248,7 +262,8 @@ impl PoolShared {
     fn worker_on_this_cpu(&self) -> Option<usize> {
         let worker = self.worker_on_cpu.get(rustix::thread::sched_getcpu());
         let worker = worker.copied().flatten();
-        self.same_cpu_missed
+        self.counts
+            .same_cpu_missed
             .fetch_add(u64::from(worker.is_none()), Ordering::Relaxed);
         worker
     }
@@ -269,7 +284,9 @@ impl PoolShared {
     }
 
     fn count_wake_up(&self, woken: bool) {
-        self.wake_ups.fetch_add(u64::from(woken), Ordering::Relaxed);
+        self.counts
+            .wake_ups
+            .fetch_add(u64::from(woken), Ordering::Relaxed);
     }
 
     fn queued_bytes(&self) -> u64 {
@@ -299,8 +316,15 @@ impl PoolShared {
 
     /// The next part for `worker`, waiting for it; `None` at the end.
     fn next_part(&self, worker: usize) -> Option<Part> {
-        if let Some(part) = self.take(worker) {
-            return Some(part);
+        // A queue that gets a result usually hands off again at once, so a worker looks a little
+        // longer before it says that it is idle, which costs both sides a cache miss.
+        for _ in 0..LOOKS_BEFORE_IDLE {
+            if self.has_work(worker)
+                && let Some(part) = self.take(worker)
+            {
+                return Some(part);
+            }
+            std::hint::spin_loop();
         }
         self.idle.enter();
         let part = self.wait_for_part(worker);
@@ -329,22 +353,18 @@ impl PoolShared {
 
     /// Looks for a part for a while, as long as the core would be idle otherwise.
     fn spin(&self, worker: usize) -> Option<Part> {
-        const LOOKS_PER_STAMP: u32 = 32;
         if self.spin_ns == 0 || !self.may_spin() {
             return None;
         }
         let counters = &self.counters[worker];
         bump(&counters.spins);
-        let end_ns = self.clock.now_ns() + self.spin_ns;
-        while self.clock.now_ns() < end_ns && self.may_spin() && !self.is_stopped() {
-            for _ in 0..LOOKS_PER_STAMP {
-                if self.has_work(worker)
-                    && let Some(part) = self.take(worker)
-                {
-                    bump(&counters.spins_won);
-                    return Some(part);
-                }
-                std::hint::spin_loop();
+        let mut spinner = Spinner::new(self.clock, self.spin_ns);
+        while spinner.goes_on() && self.may_spin() && !self.is_stopped() {
+            if self.has_work(worker)
+                && let Some(part) = self.take(worker)
+            {
+                bump(&counters.spins_won);
+                return Some(part);
             }
         }
         None
