@@ -506,17 +506,24 @@ impl Queue {
             std::hint::spin_loop();
             return Ok(());
         }
-        let at_workers = self.pipeline.outstanding().1 > 0;
+        let (at_device, at_workers) = self.pipeline.outstanding();
         let waited = match &mut self.workers {
-            Workers::Lane(lane) if at_workers => {
-                if self.rules.assist && lane.assist() || !lane.prepare_sleep() {
+            Workers::Lane(lane) => {
+                if at_workers > 0 && self.rules.assist && lane.assist() {
+                    return Ok(());
+                }
+                // Only workers can end the wait, and soon: a sleep would cost more than it saves.
+                if at_device == 0 && lane.spin() {
+                    return Ok(());
+                }
+                // Announced in any case, so that the workers know that a core is free.
+                if !lane.prepare_sleep() {
                     return Ok(());
                 }
                 let waited = self.device.wait(lane.wake_fd(), timeout);
                 lane.end_sleep();
                 waited
             }
-            Workers::Lane(lane) => self.device.wait(lane.wake_fd(), timeout),
             Workers::None { wake } => self.device.wait(wake.as_fd(), timeout),
         };
         waited.map_err(|errno| Error::io("wait for the device", errno))
