@@ -47,6 +47,17 @@ impl HeatMap {
         self.finished("chart", true)
     }
 
+    /// The colour of a cell. What may be noise is pale, so that it does not look like news.
+    #[must_use]
+    pub fn color(&self, value: f64, noise: Noise) -> Rgb {
+        let position = self.scale.position(value);
+        let position = match noise {
+            Noise::Within => 0.5 + (position - 0.5) * PALE,
+            Noise::Unknown | Noise::Beyond => position,
+        };
+        self.palette.color(position)
+    }
+
     fn finished(&self, id: &str, standalone: bool) -> String {
         let layout = Layout::new(self);
         let mut raw = String::new();
@@ -122,7 +133,7 @@ impl HeatMap {
     fn draw_cell(&self, area: &Area<'_>, (from, to): Box2, cell: &Cell) -> Drawn {
         let (fill, ink, words) = match cell {
             Cell::Value { value, noise } => {
-                let fill = self.palette.color(self.scale.position(*value));
+                let fill = self.color(*value, *noise);
                 let about = if *noise == Noise::Within { "≈" } else { "" };
                 let words = format!("{about}{}", self.unit.text(*value));
                 (fill, Ink::On(fill.ink()), words)
@@ -223,6 +234,9 @@ type Box2 = ((i32, i32), (i32, i32));
 const MARGIN: i32 = 8;
 const CELL_WIDTH: i32 = 76;
 const CELL_HEIGHT: i32 = 38;
+/// How far the colours of cells within noise go, of the way from the middle to the ends.
+const PALE: f64 = 0.35;
+
 const BAR_STEPS: i32 = 24;
 const BAR_WIDTH: i32 = 100;
 

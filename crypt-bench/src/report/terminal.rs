@@ -161,10 +161,10 @@ fn words(map: &HeatMap, cell: &Cell) -> String {
 }
 
 fn painted(map: &HeatMap, cell: &Cell, words: &str, color: Color) -> String {
-    let (Some(value), true) = (cell.value(), color != Color::None) else {
+    let (Cell::Value { value, noise }, true) = (cell, color != Color::None) else {
         return words.to_owned();
     };
-    let ground = map.palette.color(map.scale.position(value));
+    let ground = map.color(*value, *noise);
     let (ground_code, ink_code) = match color {
         Color::True => (true_color(ground), true_color(ground.ink())),
         _ => (

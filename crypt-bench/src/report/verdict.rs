@@ -13,6 +13,9 @@ use super::grid::{Cell, Noise};
 use super::metric::Metric;
 use super::model::{Facet, Report};
 
+/// From this ratio on, factors read better than percentages.
+const TIMES_FROM: f64 = 3.0;
+
 /// The verdict on a report, each line one or two sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -108,21 +111,18 @@ fn headline(candidate: &str, means: &[(&str, Overall)]) -> String {
 
 /// Who the headline is about, with a recommendation where the repeats carry one.
 fn subject(candidate: &str, means: &[(&str, Overall)]) -> String {
-    let known = means
-        .iter()
-        .all(|(_, overall)| overall.noise() != Noise::Unknown);
     let beyond = |overall: &Overall| overall.noise() == Noise::Beyond;
     let behind = means
         .iter()
         .filter(|(_, overall)| beyond(overall) && overall.ratio < 1.0)
         .min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
-    let ahead = means
+    let ahead_of_all = means
         .iter()
-        .any(|(_, overall)| beyond(overall) && overall.ratio > 1.0);
+        .all(|(_, overall)| beyond(overall) && overall.ratio > 1.0);
     match behind {
-        Some((other, _)) if known => format!("Use {other}: {candidate} is"),
-        None if known && ahead => format!("Use {candidate}: it is"),
-        _ => format!("{candidate} is"),
+        Some((other, _)) => format!("Use {other}: {candidate} is"),
+        None if ahead_of_all => format!("Use {candidate}: it is"),
+        None => format!("{candidate} is"),
     }
 }
 
@@ -135,9 +135,25 @@ fn against_one(other: &str, overall: &Overall) -> String {
     };
     if overall.noise() == Noise::Within {
         format!("on a par with {other} ({size} {way}, within noise)")
+    } else if overall.ratio >= TIMES_FROM {
+        format!("{:.1} times as fast as {other}", overall.ratio)
     } else {
         format!("{size} {way} than {other}")
     }
+}
+
+/// A ratio to another policy in words.
+fn against(ratio: f64, other: &str) -> String {
+    if ratio >= TIMES_FROM {
+        format!("{ratio:.1} times that of {other}")
+    } else {
+        format!("{} than {other}", more_or_less(ratio))
+    }
+}
+
+fn more_or_less(ratio: f64) -> String {
+    let way = if ratio < 1.0 { "lower" } else { "higher" };
+    format!("{} {way}", percent(ratio))
 }
 
 /// What the headline's figures are, with their range over the repeats.
@@ -166,24 +182,20 @@ fn basis(means: &[(&str, Overall)]) -> String {
 
 fn worst(report: &Report<'_>, others: &[String]) -> String {
     let mut sentences = Vec::new();
-    for (metric, name, more, less) in [
-        (Metric::Throughput, "throughput", "higher", "lower"),
-        (Metric::LatP99, "p99 latency", "higher", "lower"),
+    for (metric, name) in [
+        (Metric::Throughput, "throughput"),
+        (Metric::LatP99, "p99 latency"),
     ] {
-        let against = report.comparisons(others, metric);
-        let plain: Vec<Comparison<'_, '_>> = against.iter().map(|(_, c)| *c).collect();
-        let lowest = against
+        let pairs = report.comparisons(others, metric);
+        let plain: Vec<Comparison<'_, '_>> = pairs.iter().map(|(_, c)| *c).collect();
+        let lowest = pairs
             .iter()
             .min_by(|a, b| gain(metric, a.1.ratio).total_cmp(&gain(metric, b.1.ratio)));
         if let (Some(overall), Some((facet, lowest))) = (Overall::of(&plain, metric), lowest) {
-            let way = |ratio: f64| if ratio < 1.0 { less } else { more };
             sentences.push(format!(
-                "{name} {} {}, at worst {} {} than {} ({}{})",
-                percent(overall.ratio),
-                way(overall.ratio),
-                percent(lowest.ratio),
-                way(lowest.ratio),
-                lowest.other.params.policy,
+                "{name} {}, at worst {} ({}{})",
+                more_or_less(overall.ratio),
+                against(lowest.ratio, &lowest.other.params.policy),
                 place(facet, lowest.candidate),
                 remark(lowest.noise),
             ));
@@ -366,6 +378,24 @@ mod tests {
         let headline = verdict(&runs).headline;
         assert!(
             headline.starts_with("Use inline: adaptive is 49\u{a0}% slower"),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn a_par_with_one_and_a_win_over_the_other_is_no_advice() {
+        let runs = run(&[
+            ("inline", 1, &[1.0e9, 1.2e9]),
+            ("workqueue", 1, &[0.2e9, 0.21e9]),
+            ("adaptive", 1, &[1.1e9, 1.15e9]),
+        ]);
+        let headline = verdict(&runs).headline;
+        assert!(
+            headline.starts_with("adaptive is on a par with inline"),
+            "{headline}"
+        );
+        assert!(
+            headline.ends_with(" and 5.5 times as fast as workqueue."),
             "{headline}"
         );
     }

@@ -37,8 +37,9 @@ pub(super) fn maps(report: &Report<'_>) -> String {
     }
     let mut html = String::from(
         "<section id=\"maps\">\n<h2>Heat maps</h2>\n<p class=\"quiet\">Block size across, depth \
-         down, the number in every cell. Brighter is better, and all policies share one colour scale. In ratio maps blue is better and orange is worse; ≈ marks a ratio within the spread \
-         of the repeats. Hatched cells hold no number. Latency is <em>lat</em>, from submission to \
+         down, the number in every cell. Brighter is better, and all policies share one \
+         colour scale. In ratio maps blue is better and orange is worse; ≈ and a pale colour mark a \
+         ratio within the spread of the repeats. Hatched cells hold no number. Latency is <em>lat</em>, from submission to \
          completion.</p>\n",
     );
     html += &controls(report);
