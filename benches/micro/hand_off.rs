@@ -1,4 +1,3 @@
-#![forbid(unsafe_code)]
 //! What a hand-off to a worker costs: the call itself, the way to a worker that is awake and to one
 //! that sleeps, the whole round trip with and without a sleep of the queue's thread, one more part,
 //! and one decision of each policy.
@@ -6,6 +5,8 @@
 //! `cargo bench -p crypt-core --bench hand_off`
 //!
 //! Medians of many single measurements; `p99` shows how far they spread.
+
+#![forbid(unsafe_code)]
 
 use std::hint::black_box;
 use std::num::{NonZeroU8, NonZeroUsize};

@@ -1,10 +1,11 @@
-#![forbid(unsafe_code)]
 //! The policies against each other on the memory device: one queue, closed loop, interleaved.
 //!
 //! `cargo bench -p crypt-core --bench policies [-- PART_OF_A_CELL_NAME]`
 //!
 //! Each cell runs every policy in turn, many times over; the throughput is the median of the turns,
 //! the ratio to `inline` the median of the paired ratios. Latencies are those of all turns together.
+
+#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

@@ -40,8 +40,10 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["result"],
     &["manifest", "summary"],
     &["host", "definition"],
-    &["journal", "matrix", "generate", "record", "judge"],
-    &["drive", "report"],
+    &["matrix", "generate", "record", "judge", "progress"],
+    &["journal", "target", "drive"],
+    &["cell"],
+    &["run", "report"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],
 ];
