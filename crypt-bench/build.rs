@@ -1,6 +1,8 @@
 //! Records the git revision that the program is built from, for results; nothing where git or the
 //! repository is missing.
 
+#![forbid(unsafe_code)]
+
 use std::process::Command;
 
 fn main() {
