@@ -5,6 +5,8 @@
 //! process share one calibration, so stamps from different threads can be subtracted.
 //! The counter counts at a constant rate, not CPU cycles: label it as TSC ticks.
 
+#![forbid(unsafe_code)]
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 

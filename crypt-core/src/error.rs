@@ -4,6 +4,8 @@
 //! where, and what to do about it. The data path never allocates, so a request that fails carries
 //! an [`Errno`] in its ordinary completion instead.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::num::NonZeroI32;

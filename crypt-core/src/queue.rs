@@ -10,6 +10,8 @@
 //!
 //! Dropping a queue cancels what was not yet handed over, and waits for workers and device.
 
+#![forbid(unsafe_code)]
+
 use std::num::NonZeroU8;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

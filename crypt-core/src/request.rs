@@ -4,6 +4,8 @@
 //! has completed before it was submitted. Data does not travel in the request; it sits in the slot
 //! that the request is submitted with.
 
+#![forbid(unsafe_code)]
+
 use crate::units::{ByteLength, SectorIndex};
 
 /// Operation of a [`Request`], named as in Linux's `REQ_OP_*`.

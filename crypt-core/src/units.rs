@@ -5,6 +5,8 @@
 //!
 //! Nothing here rounds silently: a byte position that is not on a sector boundary has no index.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 /// Bytes in one Linux sector.

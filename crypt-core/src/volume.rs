@@ -3,6 +3,8 @@
 //! A volume is immutable and cheap to clone; its queues share the device, the cipher and the worker
 //! pool. Without workers everything runs inline on the caller's thread, and no thread is started.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 

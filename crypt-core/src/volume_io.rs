@@ -5,6 +5,8 @@
 //! volume, so that neighbours inside one block don't lose each other's bytes; writers that use a
 //! [`Queue`] directly work in whole blocks and must not overlap it.
 
+#![forbid(unsafe_code)]
+
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::{Errno, Error, ErrorKind, Result};

@@ -3,6 +3,7 @@
 //! An implementation that is not in the table fails the suite. Something that this machine lacks
 //! (root for loop devices, direct I/O in the temporary directory) is printed as `skipped: why`.
 
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     reason = "a test may fail by panic, its helpers too"

@@ -1,5 +1,6 @@
 //! The guard on real loop devices: what is mounted or carries data is not written to.
 
+#![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
     reason = "a test may fail by panic, its helpers too"

@@ -20,6 +20,8 @@
 //! done in slot-sized chunks. Events for a slot that does not expect them are ignored and counted.
 //! Nothing here allocates after [`Pipeline::new`] or panics on any event.
 
+#![forbid(unsafe_code)]
+
 mod place;
 mod slots;
 mod step;

@@ -1,5 +1,7 @@
 //! The state machine against a scripted device and workers, without any memory or cipher.
 
+#![forbid(unsafe_code)]
+
 use std::num::NonZeroU8;
 
 use proptest::prelude::*;

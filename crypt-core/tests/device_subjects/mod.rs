@@ -1,5 +1,7 @@
 //! The table of device implementations for the conformance suite, and what they run on.
 
+#![forbid(unsafe_code)]
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

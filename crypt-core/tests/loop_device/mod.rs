@@ -1,5 +1,7 @@
 //! Loop devices for tests that need a block device.
 
+#![forbid(unsafe_code)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

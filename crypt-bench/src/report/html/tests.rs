@@ -1,5 +1,7 @@
 //! The page as text: numbers present, markup escaped, nothing fetched, size bounded.
 
+#![forbid(unsafe_code)]
+
 use super::super::cells::Run;
 use super::super::metric::Metric;
 use super::super::model::Report;

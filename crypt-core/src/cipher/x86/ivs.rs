@@ -1,6 +1,8 @@
 //! IVs as vectors. Nothing here waits for memory that was written a moment before, so that the CPU
 //! can start on a request while it is still busy with the one before.
 
+#![forbid(unsafe_code)]
+
 use super::vector::Vector;
 use crate::iv::{Iv, IvNumbers, Ivs};
 

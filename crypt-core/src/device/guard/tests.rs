@@ -1,5 +1,7 @@
 //! The guard on invented trees of `/proc`, `/sys` and `/dev`; real devices are in `tests/guard.rs`.
 
+#![forbid(unsafe_code)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The models against the figures that they are made from, in virtual time.
 
+#![forbid(unsafe_code)]
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
