@@ -657,6 +657,26 @@ fn a_queue_that_moved_to_another_thread_still_answers() {
     });
 }
 
+/// Dropping where nothing can be waited for must not free what the kernel still uses.
+#[test]
+fn a_queue_dropped_on_another_thread_is_safe() {
+    each(|subject, fixture| {
+        let mut rig = Rig::open(subject, &*fixture.device, 8);
+        for block in 0..8 {
+            let op = rig.op(Op::Read, block, BLOCK_BYTES);
+            rig.push(op);
+        }
+        rig.queue.submit();
+        thread::scope(|scope| scope.spawn(move || drop(rig)).join()).unwrap();
+        // Memory that was freed too early would be handed out again, and be written into.
+        let fresh = SlotBuffer::allocate(8, 4 * BLOCK_BYTES as usize).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        for slot in &fresh {
+            assert!(slot.area(Area::Data).iter().all(|&byte| byte == 0));
+        }
+    });
+}
+
 #[test]
 fn facts_say_what_was_had() {
     each(|subject, fixture| {
