@@ -64,6 +64,16 @@ pub fn environment() -> Environment {
     }
 }
 
+/// What was typed, but for where the program lies.
+#[must_use]
+pub fn command_line() -> Vec<String> {
+    let arguments = std::env::args_os().skip(1);
+    let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(env!("CARGO_PKG_NAME").to_owned())
+        .chain(arguments)
+        .collect()
+}
+
 /// This program.
 ///
 /// # Errors

@@ -22,6 +22,8 @@ pub struct Manifest {
     pub tool: Tool,
     /// The machine that it runs on.
     pub environment: Environment,
+    /// The command line that started the run, the program's name first and without its folder.
+    pub command_line: Vec<String>,
     /// The definition that the plan was made from, as TOML.
     pub definition_toml: String,
     /// Files that the run made because it was told to, which `--resume` may therefore write to.

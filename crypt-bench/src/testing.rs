@@ -104,6 +104,9 @@ pub(crate) fn manifest(records: &[ResultRecord]) -> Manifest {
         },
         environment: environment(),
         created_files: Vec::new(),
+        command_line: ["crypt-bench", "matrix", "--bs", "4k"]
+            .map(str::to_owned)
+            .to_vec(),
         definition_toml: "bs = [\"4k\"]\n".to_owned(),
         started: "2026-01-02T03:04:05Z".to_owned(),
         finished: Some("2026-01-02T03:05:05Z".to_owned()),

@@ -232,6 +232,7 @@ impl Plan {
             tool: self.tool.clone(),
             environment: self.environment.clone(),
             created_files: Vec::new(),
+            command_line: host::command_line(),
             definition_toml: self.definition.to_toml(),
             started: now(),
             finished: None,

@@ -87,6 +87,7 @@ fn provenance(run: &Run) -> String {
     let revision = tool.git_revision.as_deref().unwrap_or("unknown revision");
     let rows = [
         ("Results", run.name.clone()),
+        ("Command", command(&manifest.command_line)),
         ("Started", manifest.started.clone()),
         ("Finished", or_none(manifest.finished.as_deref())),
         ("State", state.to_owned()),
@@ -117,6 +118,19 @@ fn provenance(run: &Run) -> String {
         list(&rows),
         escape(&manifest.definition_toml)
     )
+}
+
+/// A command line as a shell takes it.
+fn command(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@".contains(c);
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn list(rows: &[(&str, String)]) -> String {
@@ -172,4 +186,15 @@ fn bytes(bytes: u64) -> String {
 
 fn or_none(text: Option<&str>) -> String {
     text.unwrap_or("none").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_pasted_into_a_shell() {
+        let words = ["crypt-bench", "--device", "file:a b'c", ""].map(str::to_owned);
+        assert_eq!(command(&words), "crypt-bench --device 'file:a b'\\''c' ''");
+    }
 }
