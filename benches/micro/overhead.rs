@@ -15,7 +15,7 @@ use crypt_core::cipher::SectorCipher;
 use crypt_core::clock::Clock;
 use crypt_core::device::memory::MemoryDevice;
 use crypt_core::device::null::NullDevice;
-use crypt_core::device::{Device, DeviceCompletion, DeviceOp, DeviceQueue, QueueConfig};
+use crypt_core::device::{Device, DeviceOp, DeviceQueue, Pushed, QueueConfig};
 use crypt_core::key::Key;
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::spec::CipherSpec;
@@ -132,7 +132,6 @@ struct Parts {
     op: Op,
     device: Box<dyn DeviceQueue>,
     buffer: Option<SlotBuffer>,
-    done: Vec<DeviceCompletion>,
 }
 
 impl Parts {
@@ -150,15 +149,15 @@ impl Parts {
             op,
             device,
             buffer,
-            done: Vec::with_capacity(1),
         })
     }
 
     fn run(&mut self, n: u64) {
         let (op, first) = (self.op, request(self.op, n).sector);
-        let Some(mut buffer) = self.buffer.take() else {
-            return;
-        };
+        let mut buffer = self
+            .buffer
+            .take()
+            .expect("the device gives the buffer back");
         if let (Some(cipher), Op::Write) = (&self.cipher, op) {
             let (data, bounce) = buffer.split_mut();
             cipher.encrypt_sectors(first, data, bounce);
@@ -177,10 +176,11 @@ impl Parts {
             area,
             area_offset_bytes: 0,
         };
-        assert!(self.device.push(operation).is_ok());
-        self.device.submit();
-        self.device.reap(&mut self.done);
-        self.buffer = self.done.pop().and_then(|completion| completion.buffer);
+        // Both devices are done when an operation is pushed.
+        if let Ok(Pushed::Done(completion)) = self.device.push(operation) {
+            assert!(completion.result.is_ok(), "{:?}", completion.result);
+            self.buffer = completion.buffer;
+        }
         if let (Some(cipher), Op::Read, Some(buffer)) = (&self.cipher, op, &mut self.buffer) {
             cipher.decrypt_in_place(first, buffer.area_mut(Area::Data));
         }

@@ -17,7 +17,7 @@ use crypt_core::device::memory::MemoryDevice;
 use crypt_core::device::model::ModelDevice;
 use crypt_core::device::null::NullDevice;
 use crypt_core::device::service::{ServiceModel, ServiceOp};
-use crypt_core::device::{Device, DeviceOp, QueueConfig};
+use crypt_core::device::{Device, DeviceOp, Pushed, QueueConfig};
 use crypt_core::request::{Flags, Op};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -77,7 +77,10 @@ fn run(device: &dyn Device, op: Op) -> Result<f64, Box<dyn Error>> {
                 area: Area::Data,
                 area_offset_bytes: 0,
             });
-            pushed.map_err(|_| "the queue is full below its depth")?;
+            match pushed.map_err(|_| "the queue is full below its depth")? {
+                Pushed::Queued => {}
+                Pushed::Done(completion) => done.push(completion),
+            }
         }
         queue.submit();
         queue.reap(&mut done);

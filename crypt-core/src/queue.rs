@@ -22,7 +22,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::buffer::{Area, SlotBuffer};
 use crate::cipher::SectorCipher;
 use crate::clock::Clock;
-use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueFacts};
+use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, Pushed, QueueFacts};
 use crate::error::{Errno, Error, Result};
 use crate::exec::{Done, DoneKind, Lane, PoolLoad, Route, Span, Work, run_span};
 use crate::pipeline::{Action, ActionBuffer, Counters, Event, Pipeline, Timing, Token, Transfer};
@@ -64,7 +64,13 @@ pub struct Completion {
 pub struct Queue {
     pipeline: Pipeline,
     actions: ActionBuffer,
+    /// What has ended since the last round without the device's or the workers' lists: at
+    /// `now_ns`.
     events: Vec<Event>,
+    /// The last time stamp.
+    now_ns: u64,
+    /// Operations that the device has not given back.
+    at_device: usize,
     cipher: Option<Arc<dyn SectorCipher>>,
     rules: OffloadRules,
     clock: Clock,
@@ -112,7 +118,9 @@ impl Queue {
             rules: parts.pipeline.policy().offload_rules(),
             pipeline: parts.pipeline,
             actions: ActionBuffer::for_depth(depth),
-            events: Vec::with_capacity(2 * room),
+            events: Vec::with_capacity(room),
+            now_ns: 0,
+            at_device: 0,
             cipher: parts.cipher,
             clock: Clock::monotonic(),
             polled: parts.polled,
@@ -179,13 +187,14 @@ impl Queue {
     )]
     #[inline]
     fn submit_event(&mut self, ticket: Ticket, request: Request, in_place: bool) {
-        let submitted_ns = self.clock.now_ns();
-        self.events.push(Event::Submit {
+        self.now_ns = self.clock.now_ns();
+        let event = Event::Submit {
             token: ticket.0,
             request,
-            submitted_ns,
+            submitted_ns: self.now_ns,
             in_place,
-        });
+        };
+        self.pipeline.feed(self.now_ns, &event, &mut self.actions);
     }
 
     /// Starts what was submitted and appends what has completed to `done`, without waiting.
@@ -224,7 +233,10 @@ impl Queue {
                 }
                 _ => None,
             };
-            self.idle_turn(left)?;
+            // What has ended already is work for the next round, not to be waited for.
+            if self.events.is_empty() {
+                self.idle_turn(left)?;
+            }
         }
     }
 
@@ -242,12 +254,9 @@ impl Queue {
     /// Requests submitted and not yet completed.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        let submitted = self
-            .events
-            .iter()
-            .filter(|e| matches!(e, Event::Submit { .. }))
-            .count();
-        self.pipeline.in_flight() + submitted as u32
+        let actions = self.actions.actions().iter();
+        let refused = actions.filter(|action| matches!(action, Action::Complete { .. }));
+        self.pipeline.in_flight() + refused.count() as u32
     }
 
     /// How the device queue really works.
@@ -262,7 +271,7 @@ impl Queue {
         self.pipeline.counters()
     }
 
-    /// Costs as measured so far.
+    /// Costs as measured so far; those at start where there are no workers to choose.
     #[must_use]
     pub fn costs(&self) -> Costs {
         self.pipeline.costs()
@@ -287,53 +296,57 @@ impl Queue {
     }
 
     fn idle(&self) -> bool {
-        self.pipeline.in_flight() == 0 && self.events.is_empty()
+        self.pipeline.in_flight() == 0 && self.actions.actions().is_empty()
     }
 
     /// One turn of the state machine; false where there was nothing to do.
     #[inline]
     fn round(&mut self, done: &mut Vec<Completion>) -> bool {
-        self.device.reap(&mut self.reaped);
+        if self.at_device > 0 {
+            self.device.reap(&mut self.reaped);
+            self.at_device = self.at_device.saturating_sub(self.reaped.len());
+        }
         if let Workers::Lane(lane) = &mut self.workers
             && self.pipeline.outstanding().1 > 0
         {
             lane.collect(&mut self.collected);
         }
-        let now_ns = match self.events.last() {
-            _ if !self.reaped.is_empty() || !self.collected.is_empty() => self.clock.now_ns(),
-            // Nothing has come in since this was stamped.
-            Some(&Event::Submit { submitted_ns, .. }) => submitted_ns,
-            Some(_) => self.clock.now_ns(),
-            None => return false,
-        };
-        self.step(now_ns);
-        self.execute(now_ns, done);
+        if !self.reaped.is_empty() || !self.collected.is_empty() {
+            self.now_ns = self.clock.now_ns();
+        }
+        self.feed();
+        let workers = &self.workers;
+        self.pipeline
+            .place(self.now_ns, || workers.load(), &mut self.actions);
+        if self.actions.actions().is_empty() {
+            return false;
+        }
+        self.execute(done);
         true
     }
 
-    /// Feeds what was submitted and what device and workers finished to the state machine.
+    /// Tells the state machine what has ended.
     #[inline]
-    fn step(&mut self, now_ns: u64) {
-        let mut step = self.pipeline.begin(now_ns, &mut self.actions);
+    fn feed(&mut self) {
+        let (now_ns, actions) = (self.now_ns, &mut self.actions);
         for event in &self.events {
-            step.feed(event);
+            self.pipeline.feed(now_ns, event, actions);
         }
         self.events.clear();
         // Taking the buffers out and then clearing is a third of the cost of draining.
         for completion in &mut self.reaped {
             let token = Token::from_bits(completion.token);
             put_back(&mut self.buffers, token, completion.buffer.take());
-            step.feed(&Event::DeviceDone {
-                token,
-                result: completion.result,
-            });
+            let result = completion.result;
+            let event = Event::DeviceDone { token, result };
+            self.pipeline.feed(now_ns, &event, actions);
         }
         self.reaped.clear();
         for done in &mut self.collected {
             let token = Token::from_bits(done.token);
             put_back(&mut self.buffers, token, done.buffer.take());
             let (cipher_ns, wait_ns) = (done.cipher_ns, done.wait_ns);
-            step.feed(&match done.result {
+            let event = match done.result {
                 DoneKind::Crypt(result) => Event::CryptDone {
                     token,
                     result,
@@ -341,19 +354,16 @@ impl Queue {
                     wait_ns,
                 },
                 DoneKind::Device(result) => Event::DeviceDone { token, result },
-            });
+            };
+            self.pipeline.feed(now_ns, &event, actions);
         }
         self.collected.clear();
-        let workers = &self.workers;
-        step.finish(|| workers.load());
     }
 
-    fn execute(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
-        let actions = std::mem::take(&mut self.actions);
-        let mut turn = Turn {
-            now_ns,
-            ..Turn::default()
-        };
+    /// Does the actions, in order, and stamps what they handed over.
+    fn execute(&mut self, done: &mut Vec<Completion>) {
+        let mut actions = std::mem::take(&mut self.actions);
+        let mut turn = Turn::default();
         for action in actions.actions() {
             self.act(action, &mut turn, done);
         }
@@ -361,8 +371,12 @@ impl Queue {
             self.device.submit();
         }
         if turn.unstamped {
-            self.pipeline.record_issued(&actions, self.clock.now_ns());
+            self.now_ns = self.clock.now_ns();
+            if turn.handed_over {
+                self.pipeline.record_issued(&actions, self.now_ns);
+            }
         }
+        actions.clear();
         self.actions = actions;
     }
 
@@ -390,16 +404,17 @@ impl Queue {
                     });
                 }
                 encrypted => {
-                    self.push(token, transfer);
-                    turn.handed_over = true;
-                    turn.unstamped |= encrypted.is_none();
+                    let queued = self.push(token, transfer);
+                    turn.handed_over |= queued;
+                    // The end of its encryption is when a write is queued.
+                    turn.unstamped |= !queued || encrypted.is_none();
                 }
             },
             Action::Complete { token, result } => {
                 let result = turn
                     .inline_result(token)
                     .map_or(result, |inline| inline.and(result));
-                if let Some((request, timing)) = self.pipeline.finish(token, turn.now_ns) {
+                if let Some((request, timing)) = self.pipeline.finish(token, self.now_ns) {
                     done.push(Completion {
                         ticket: Ticket(token),
                         request: *request,
@@ -418,7 +433,7 @@ impl Queue {
         let end_ns = self.clock.now_ns();
         self.pipeline
             .record_inline(token, end_ns, end_ns.saturating_sub(start_ns));
-        turn.now_ns = end_ns;
+        self.now_ns = end_ns;
         turn.inline = Some((token, result));
     }
 
@@ -480,7 +495,8 @@ impl Queue {
         });
     }
 
-    fn push(&mut self, token: Token, transfer: &Transfer) {
+    /// Starts a device operation; false where it is over at once, and its event waits.
+    fn push(&mut self, token: Token, transfer: &Transfer) -> bool {
         let op = DeviceOp {
             token: token.to_bits(),
             op: transfer.op,
@@ -491,15 +507,19 @@ impl Queue {
             area: transfer.area,
             area_offset_bytes: transfer.area_offset_bytes,
         };
-        if let Err(op) = self.device.push(op) {
+        let (result, buffer) = match self.device.push(op) {
+            Ok(Pushed::Queued) => {
+                self.at_device += 1;
+                return true;
+            }
+            Ok(Pushed::Done(completion)) => (completion.result, completion.buffer),
             // A slot has one operation at a time, so a queue of our depth has room; if it has not,
             // the pipeline's bounded retry deals with it.
-            put_back(&mut self.buffers, token, op.buffer);
-            self.events.push(Event::DeviceDone {
-                token,
-                result: Err(Errno::EAGAIN),
-            });
-        }
+            Err(op) => (Err(Errno::EAGAIN), op.buffer),
+        };
+        put_back(&mut self.buffers, token, buffer);
+        self.events.push(Event::DeviceDone { token, result });
+        false
     }
 
     /// Waits for device or workers, or helps the workers while they are behind.
@@ -565,9 +585,7 @@ impl Workers {
 /// Where one round of actions has got to.
 #[derive(Default)]
 struct Turn {
-    /// The last time stamp.
-    now_ns: u64,
-    /// Whether the device or the workers were given something.
+    /// Whether the device or the workers were given something to end later.
     handed_over: bool,
     /// Whether some of that happened at a time that no stamp stands for yet.
     unstamped: bool,

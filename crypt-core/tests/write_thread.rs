@@ -12,7 +12,7 @@ use crypt_core::buffer::SlotBuffer;
 use crypt_core::device::memory::MemoryDevice;
 use crypt_core::device::null::NullDevice;
 use crypt_core::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crypt_core::error::{Errno, ErrorKind, Result};
 use crypt_core::exec::{DoneKind, Lane, Route, Work, WriteThread, WriteThreadConfig};
@@ -232,7 +232,7 @@ struct TestQueue {
 }
 
 impl DeviceQueue for TestQueue {
-    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp> {
+    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp> {
         if self.panics {
             // As `panic!`, but without the message on standard error.
             std::panic::resume_unwind(Box::new("broken queue"));
@@ -246,7 +246,7 @@ impl DeviceQueue for TestQueue {
             result: Ok(op.len_bytes),
             buffer: op.buffer,
         });
-        Ok(())
+        Ok(Pushed::Queued)
     }
 
     fn submit(&mut self) {}

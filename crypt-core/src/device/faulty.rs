@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::device::ready::Ready;
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Result};
 use crate::request::Op;
@@ -165,7 +165,7 @@ struct FaultyQueue {
 }
 
 impl DeviceQueue for FaultyQueue {
-    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp> {
+    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp> {
         // A finished operation keeps its place until it is reaped.
         if self.free.len() <= self.ready.len() {
             return Err(op);
@@ -213,7 +213,7 @@ impl DeviceQueue for FaultyQueue {
     }
 
     fn wait(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
-        if self.ready.len() > 0 {
+        if self.ready.len() + self.arrived.len() > 0 {
             return Ok(());
         }
         self.inner.wait(wake, timeout)
@@ -265,13 +265,13 @@ impl FaultyQueue {
         op: DeviceOp,
         result: Result<u64, Errno>,
         counter: fn(&Counters) -> &AtomicU64,
-    ) -> Result<(), DeviceOp> {
+    ) -> Result<Pushed, DeviceOp> {
         counter(&self.counters).fetch_add(1, Ordering::Relaxed);
         self.ready.finish(op, result);
-        Ok(())
+        Ok(Pushed::Queued)
     }
 
-    fn cut_short(&mut self, mut op: DeviceOp) -> Result<(), DeviceOp> {
+    fn cut_short(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
         let blocks = op.len_bytes / self.block_bytes;
         if blocks < 2 {
             return self.forward(op, None);
@@ -281,7 +281,7 @@ impl FaultyQueue {
         self.forward(op, None)
     }
 
-    fn tear(&mut self, mut op: DeviceOp) -> Result<(), DeviceOp> {
+    fn tear(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
         self.counters.torn.fetch_add(1, Ordering::Relaxed);
         let blocks = op.len_bytes / self.block_bytes;
         if blocks > 1 {
@@ -291,19 +291,23 @@ impl FaultyQueue {
     }
 
     /// Hands an operation to the inner device under a token of ours.
-    fn forward(&mut self, mut op: DeviceOp, failure: Option<Errno>) -> Result<(), DeviceOp> {
+    fn forward(&mut self, mut op: DeviceOp, failure: Option<Errno>) -> Result<Pushed, DeviceOp> {
         let Some(index) = self.free.pop() else {
             return Err(op);
         };
         let token = op.token;
         self.records[index as usize] = Record { token, failure };
         op.token = u64::from(index);
-        let pushed = self.inner.push(op);
-        pushed.map_err(|mut op| {
-            self.free.push(index);
-            op.token = token;
-            op
-        })
+        match self.inner.push(op) {
+            Ok(Pushed::Queued) => {}
+            Ok(Pushed::Done(completion)) => self.arrived.push(completion),
+            Err(mut op) => {
+                self.free.push(index);
+                op.token = token;
+                return Err(op);
+            }
+        }
+        Ok(Pushed::Queued)
     }
 }
 

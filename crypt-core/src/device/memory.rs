@@ -17,9 +17,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::device::limits::Limits;
-use crate::device::ready::{Ready, wait_readable};
+use crate::device::ready::wait_readable;
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::request::Op;
@@ -80,12 +80,10 @@ impl Device for MemoryDevice {
         self.info.clone()
     }
 
-    fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
+    fn open_queue(&self, _config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
         Ok(Box::new(MemoryQueue {
             limits: Limits::new(&self.info),
             stripes: Arc::clone(&self.stripes),
-            depth: config.depth as usize,
-            ready: Ready::with_depth(config.depth),
         }))
     }
 }
@@ -94,32 +92,19 @@ impl Device for MemoryDevice {
 struct MemoryQueue {
     limits: Limits,
     stripes: Arc<[RwLock<Stripe>]>,
-    depth: usize,
-    ready: Ready,
 }
 
 impl DeviceQueue for MemoryQueue {
-    #[inline]
-    fn push(&mut self, mut op: DeviceOp) -> Result<(), DeviceOp> {
-        if self.ready.len() >= self.depth {
-            return Err(op);
-        }
+    fn push(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
         let result = self.limits.check(&op).map(|()| self.execute(&mut op));
-        self.ready.finish(op, result);
-        Ok(())
+        Ok(Pushed::Done(op.complete(result)))
     }
 
     fn submit(&mut self) {}
 
-    #[inline]
-    fn reap(&mut self, done: &mut Vec<DeviceCompletion>) {
-        self.ready.drain_into(done);
-    }
+    fn reap(&mut self, _done: &mut Vec<DeviceCompletion>) {}
 
     fn wait(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
-        if self.ready.len() > 0 {
-            return Ok(());
-        }
         wait_readable(wake, timeout).map(drop)
     }
 

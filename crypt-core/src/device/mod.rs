@@ -3,7 +3,7 @@
 //!
 //! Contract of every implementation, checked by one conformance suite (`tests/device_conformance.rs`):
 //! - an operation owns its [`SlotBuffer`] until its completion, which hands it back;
-//! - every pushed operation completes exactly once; a local failure is an ordinary completion with
+//! - every pushed operation completes exactly once, in the push or in a reap; a local failure is an ordinary completion with
 //!   an error, nothing is dropped;
 //! - a completion may be short (the pipeline continues the remainder); zero bytes is an error for
 //!   the pipeline to report;
@@ -120,6 +120,16 @@ impl DeviceOp {
             .unwrap_or_default()
     }
 
+    /// The end of the operation.
+    #[inline]
+    pub(crate) fn complete(self, result: Result<u64, Errno>) -> DeviceCompletion {
+        DeviceCompletion {
+            token: self.token,
+            result,
+            buffer: self.buffer,
+        }
+    }
+
     fn memory_range(&self) -> Range<usize> {
         let start = self.area_offset_bytes as usize;
         start..start.saturating_add(usize::try_from(self.len_bytes).unwrap_or(usize::MAX))
@@ -137,15 +147,25 @@ pub struct DeviceCompletion {
     pub buffer: Option<SlotBuffer>,
 }
 
+/// What became of an operation that a queue accepted.
+#[derive(Debug)]
+pub enum Pushed {
+    /// It starts with the next [`DeviceQueue::submit`], and its end is reaped.
+    Queued,
+    /// It is over: the device needs no time for it, or refuses it. Nothing is left to reap.
+    Done(DeviceCompletion),
+}
+
 /// Data plane of a device: one per submitter thread.
 pub trait DeviceQueue: Send {
-    /// Queues one operation.
+    /// Takes one operation. A device that is done at once says so here, which saves both sides the
+    /// way over a list; otherwise the operation is queued.
     ///
     /// # Errors
     /// Gives the operation back when the queue is full: reap, then push again.
-    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp>;
+    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp>;
 
-    /// Starts what was pushed. Failures come back as completions.
+    /// Starts what was queued. Failures come back as completions.
     fn submit(&mut self);
 
     /// Appends finished operations to `done`, without waiting and without growing it.

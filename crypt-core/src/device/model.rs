@@ -28,7 +28,7 @@ use crate::device::memory::MemoryDevice;
 use crate::device::ready::wait_readable;
 use crate::device::service::{ServiceModel, ServiceOp};
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Result};
 
@@ -211,7 +211,7 @@ impl ModelQueue {
 }
 
 impl DeviceQueue for ModelQueue {
-    fn push(&mut self, mut op: DeviceOp) -> Result<(), DeviceOp> {
+    fn push(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
         // A completion that is held back keeps its place until it is reaped.
         if self.free.len() <= self.pending.len() {
             return Err(op);
@@ -219,7 +219,7 @@ impl DeviceQueue for ModelQueue {
         // The model must not see a range that no drive would take.
         if let Err(errno) = self.limits.check(&op) {
             self.hold_back(op.token, 0, Err(errno), op.buffer);
-            return Ok(());
+            return Ok(Pushed::Queued);
         }
         let Some(index) = self.free.pop() else {
             return Err(op);
@@ -227,14 +227,18 @@ impl DeviceQueue for ModelQueue {
         let token = op.token;
         let service = ServiceOp::from(&op);
         op.token = u64::from(index);
-        if let Err(mut op) = self.inner.push(op) {
-            self.free.push(index);
-            op.token = token;
-            return Err(op);
+        match self.inner.push(op) {
+            Ok(Pushed::Queued) => {}
+            Ok(Pushed::Done(completion)) => self.arrived.push(completion),
+            Err(mut op) => {
+                self.free.push(index);
+                op.token = token;
+                return Err(op);
+            }
         }
         self.records[index as usize] = Record { token, due_ns: 0 };
         self.staged.push(Staged { index, op: service });
-        Ok(())
+        Ok(Pushed::Queued)
     }
 
     fn submit(&mut self) {

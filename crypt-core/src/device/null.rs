@@ -1,8 +1,8 @@
 //! A device that does nothing: every operation completes at once, a read leaves the buffer as it
 //! is. What remains is the cost of everything in front of the device.
 //!
-//! Operations are checked as on any device, so wrong ones fail here too. Ordering is first pushed,
-//! first completed. Drop has nothing to wait for.
+//! Operations are checked as on any device, so wrong ones fail here too. Each is over when it is
+//! pushed, so the queue is never full, and drop has nothing to wait for.
 
 #![forbid(unsafe_code)]
 
@@ -10,9 +10,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::device::limits::Limits;
-use crate::device::ready::{Ready, wait_readable};
+use crate::device::ready::wait_readable;
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Result};
 use crate::request::Op;
@@ -52,11 +52,9 @@ impl Device for NullDevice {
         self.info.clone()
     }
 
-    fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
+    fn open_queue(&self, _config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
         Ok(Box::new(NullQueue {
             limits: Limits::new(&self.info),
-            depth: config.depth as usize,
-            ready: Ready::with_depth(config.depth),
         }))
     }
 }
@@ -65,33 +63,20 @@ impl Device for NullDevice {
 #[derive(Debug)]
 struct NullQueue {
     limits: Limits,
-    depth: usize,
-    ready: Ready,
 }
 
 impl DeviceQueue for NullQueue {
-    #[inline]
-    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp> {
-        if self.ready.len() >= self.depth {
-            return Err(op);
-        }
+    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp> {
         let len_bytes = if op.op == Op::Flush { 0 } else { op.len_bytes };
         let result = self.limits.check(&op).map(|()| len_bytes);
-        self.ready.finish(op, result);
-        Ok(())
+        Ok(Pushed::Done(op.complete(result)))
     }
 
     fn submit(&mut self) {}
 
-    #[inline]
-    fn reap(&mut self, done: &mut Vec<DeviceCompletion>) {
-        self.ready.drain_into(done);
-    }
+    fn reap(&mut self, _done: &mut Vec<DeviceCompletion>) {}
 
     fn wait(&mut self, wake: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Errno> {
-        if self.ready.len() > 0 {
-            return Ok(());
-        }
         wait_readable(wake, timeout).map(drop)
     }
 

@@ -34,11 +34,7 @@ impl Ready {
     /// Ends `op` with `result`. The owner never holds more operations than the depth.
     #[inline]
     pub(crate) fn finish(&mut self, op: DeviceOp, result: Result<u64, Errno>) {
-        self.push(DeviceCompletion {
-            token: op.token,
-            result,
-            buffer: op.buffer,
-        });
+        self.push(op.complete(result));
     }
 
     /// Adds a completion.

@@ -29,7 +29,7 @@ use crate::device::ready::Ready;
 use crate::device::ring::{Event, Ring};
 use crate::device::ring_entry::Action;
 use crate::device::sync::{ALLOCATE, PUNCH_HOLE, ZERO_RANGE};
-use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueConfig, QueueFacts};
+use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts};
 use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::request::{Flags, Op};
 use crate::sys;
@@ -268,7 +268,7 @@ impl RingQueue {
 }
 
 impl DeviceQueue for RingQueue {
-    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp> {
+    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp> {
         if self.held >= self.depth {
             return Err(op);
         }
@@ -277,7 +277,7 @@ impl DeviceQueue for RingQueue {
             Ok(()) => self.staged.push(op),
             Err(errno) => self.ready.finish(op, Err(errno)),
         }
-        Ok(())
+        Ok(Pushed::Queued)
     }
 
     fn submit(&mut self) {

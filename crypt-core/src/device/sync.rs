@@ -20,7 +20,7 @@ use crate::buffer::{Area, SlotBuffer};
 use crate::device::file::Target;
 use crate::device::limits::Limits;
 use crate::device::ready::{Ready, wait_readable};
-use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, QueueFacts};
+use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, Pushed, QueueFacts};
 use crate::error::{Errno, Result};
 use crate::request::{Flags, Op};
 use crate::sys;
@@ -136,7 +136,7 @@ pub(super) fn zeros() -> Result<SlotBuffer> {
 }
 
 impl DeviceQueue for SyncQueue {
-    fn push(&mut self, op: DeviceOp) -> Result<(), DeviceOp> {
+    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp> {
         if self.staged.len() + self.ready.len() >= self.depth {
             return Err(op);
         }
@@ -144,7 +144,7 @@ impl DeviceQueue for SyncQueue {
             Ok(()) => self.staged.push(op),
             Err(errno) => self.ready.finish(op, Err(errno)),
         }
-        Ok(())
+        Ok(Pushed::Queued)
     }
 
     fn submit(&mut self) {

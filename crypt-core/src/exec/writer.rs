@@ -14,7 +14,7 @@ use super::wake::WakeAccount;
 use super::work::DoneKind;
 use super::write_inbox::{WriteInbox, WriteTask};
 use super::write_thread::WriteThreadConfig;
-use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue};
+use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, Pushed};
 use crate::error::Errno;
 use crate::request::Op;
 
@@ -100,9 +100,13 @@ impl Writer {
     fn start_writes(&mut self) -> usize {
         let mut started = 0;
         while let Some(op) = self.next_op() {
-            if let Err(op) = self.queue.push(op) {
-                self.refused = Some(op);
-                break;
+            match self.queue.push(op) {
+                Ok(Pushed::Queued) => {}
+                Ok(Pushed::Done(completion)) => self.done.push(completion),
+                Err(op) => {
+                    self.refused = Some(op);
+                    break;
+                }
             }
             started += 1;
         }

@@ -37,8 +37,6 @@ use crate::policy::{CostTracker, Costs, Outcome, Placement, Policy};
 use crate::request::{Flags, Op, Request};
 use crate::units::SECTOR_BYTES;
 
-pub use step::Step;
-
 use place::Jobs;
 use slots::Slots;
 
@@ -213,7 +211,7 @@ pub struct Timing {
     pub cipher_ns: u64,
     /// Time between a hand-off and the start of the work.
     pub wait_ns: u64,
-    /// Time at the device as the queue's thread saw it.
+    /// Time at the device as the queue's thread saw it, from when the request was ready for it.
     pub device_ns: u64,
     /// Where the cipher ran, if it ran; of a request in chunks, the last one's.
     pub placement: Option<Placement>,
@@ -240,6 +238,12 @@ impl ActionBuffer {
         &self.actions
     }
 
+    /// Forgets the actions, once they are done.
+    pub fn clear(&mut self) {
+        self.actions.clear();
+    }
+
+    #[inline]
     fn push(&mut self, action: Action) {
         self.actions.push(action);
     }
@@ -273,6 +277,9 @@ pub struct Pipeline {
     costs: CostTracker,
     jobs: Jobs,
     counters: Counters,
+    /// Whether the policy has a choice. Where there are no workers it is not asked, and has
+    /// nothing to learn.
+    chooses: bool,
     in_flight: u32,
     at_device: u32,
     at_workers: u32,
@@ -292,6 +299,7 @@ impl Pipeline {
             costs: CostTracker::new(costs),
             jobs: Jobs::with_capacity(config.depth),
             counters: Counters::default(),
+            chooses: false,
             in_flight: 0,
             at_device: 0,
             at_workers: 0,
@@ -323,6 +331,9 @@ impl Pipeline {
         slot.timing.cipher_ns += cipher_ns;
         slot.note_issued(now_ns);
         slot.device_since_ns = now_ns;
+        if !self.chooses {
+            return;
+        }
         let outcome = Outcome {
             job: slot.job,
             placement: Placement::Inline,
@@ -403,7 +414,7 @@ impl Pipeline {
         self.policy = policy;
     }
 
-    /// Costs as measured so far.
+    /// Costs as measured so far; those at start where there are no workers to choose.
     #[must_use]
     pub fn costs(&self) -> Costs {
         self.costs.costs()

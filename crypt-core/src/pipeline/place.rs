@@ -3,11 +3,14 @@
 #![forbid(unsafe_code)]
 
 use super::Token;
+use super::slots::Slots;
 use crate::policy::{Job, Load, Placement, Policy};
 
 #[derive(Debug)]
 pub(super) struct Jobs {
+    /// The slots whose jobs these are.
     tokens: Vec<Token>,
+    /// What the policy was asked and what it said, in the same order; empty where it was not.
     jobs: Vec<Job>,
     placements: Vec<Placement>,
 }
@@ -28,23 +31,32 @@ impl Jobs {
         self.placements.clear();
     }
 
-    pub(super) fn push(&mut self, token: Token, job: Job) {
+    /// Adds the job of a slot.
+    #[inline]
+    pub(super) fn push(&mut self, token: Token) {
         self.tokens.push(token);
-        self.jobs.push(job);
-        self.placements.push(Placement::Inline);
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.jobs.len()
+        self.tokens.len()
     }
 
     /// Asks the policy once for the whole batch.
-    pub(super) fn place(&mut self, policy: &mut dyn Policy, load: &Load) {
+    pub(super) fn place(&mut self, slots: &Slots, policy: &mut dyn Policy, load: &Load) {
+        let jobs = self.tokens.iter().map(|&token| slots.at(token).job);
+        self.jobs.extend(jobs);
+        self.placements.resize(self.jobs.len(), Placement::Inline);
         policy.place(&self.jobs, load, &mut self.placements);
     }
 
-    /// Token and placement of one job of the batch.
+    /// Slot and placement of one job of the batch; inline where the policy was not asked.
+    #[inline]
     pub(super) fn placed(&self, index: usize) -> (Token, Placement) {
-        (self.tokens[index], self.placements[index])
+        let placement = self.placements.get(index);
+        (
+            self.tokens[index],
+            placement.copied().unwrap_or(Placement::Inline),
+        )
     }
 }

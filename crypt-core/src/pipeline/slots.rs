@@ -147,6 +147,7 @@ impl Slot {
         config: &PipelineConfig,
         counters: &mut Counters,
     ) -> Next {
+        self.note_issued(now_ns);
         self.timing.device_ns += now_ns.saturating_sub(self.device_since_ns);
         match result {
             Err(Errno::EAGAIN | Errno::EINTR) if self.retries < MAX_RETRIES => {
@@ -222,9 +223,9 @@ impl Slot {
         }
     }
 
-    /// The next cipher work: a read's one chunk where it arrived, or a write's next chunk.
+    /// Sets the next cipher work: a read's one chunk where it arrived, or a write's next chunk.
     #[inline]
-    pub(super) fn next_job(&mut self, direction: Direction, config: &PipelineConfig) -> Job {
+    pub(super) fn plan_job(&mut self, direction: Direction, config: &PipelineConfig) {
         if direction == Direction::Encrypt {
             let rest = self.request.len.get() - self.chunk_offset_bytes;
             self.chunk_bytes = rest.min(u64::from(config.slot_bytes)) as u32;
@@ -241,7 +242,6 @@ impl Slot {
             len_bytes: self.chunk_bytes,
             max_parts: sectors.clamp(1, MAX_PARTS) as u8,
         };
-        self.job
     }
 
     /// The cipher work of the current chunk.
@@ -355,6 +355,12 @@ impl Slots {
     }
 
     /// The slot of a token that was live before in the same step.
+    #[inline]
+    pub(super) fn at(&self, token: Token) -> &Slot {
+        &self.slots[token.index()]
+    }
+
+    /// As [`Slots::at`], to change it.
     #[inline]
     pub(super) fn at_mut(&mut self, token: Token) -> &mut Slot {
         &mut self.slots[token.index()]

@@ -13,32 +13,6 @@ use crate::error::Errno;
 use crate::exec::PoolLoad;
 use crate::policy::{Direction, Load, Placement};
 
-/// One step in the making: feed it events one by one, then finish it.
-#[derive(Debug)]
-#[must_use = "a step that is not finished loses its cipher work"]
-pub struct Step<'a> {
-    pipeline: &'a mut Pipeline,
-    out: &'a mut ActionBuffer,
-    now_ns: u64,
-}
-
-impl Step<'_> {
-    /// Advances the slot that the event speaks of.
-    #[inline]
-    pub fn feed(&mut self, event: &Event) {
-        self.pipeline.handle(self.now_ns, event, self.out);
-    }
-
-    /// Places the cipher work that the events led to. `workers` says how busy the pool is, and is
-    /// only asked where there is work to place.
-    #[inline]
-    pub fn finish(self, workers: impl FnOnce() -> PoolLoad) {
-        if self.pipeline.jobs.len() > 0 {
-            self.pipeline.place_jobs(self.now_ns, &workers(), self.out);
-        }
-    }
-}
-
 impl Pipeline {
     /// Advances every slot that the events speak of, and fills `out` with what to do.
     ///
@@ -51,27 +25,17 @@ impl Pipeline {
         workers: &PoolLoad,
         out: &mut ActionBuffer,
     ) {
-        let mut step = self.begin(now_ns, out);
+        out.clear();
         for event in events {
-            step.feed(event);
+            self.feed(now_ns, event, out);
         }
-        step.finish(|| *workers);
+        self.place(now_ns, || *workers, out);
     }
 
-    /// Begins a [`Pipeline::step`] whose events the driver has not collected in one place.
-    #[inline]
-    pub fn begin<'a>(&'a mut self, now_ns: u64, out: &'a mut ActionBuffer) -> Step<'a> {
-        out.actions.clear();
-        self.jobs.clear();
-        Step {
-            pipeline: self,
-            out,
-            now_ns,
-        }
-    }
-
+    /// One event of a [`Pipeline::step`], for a driver that has them one by one: advances the slot
+    /// that it speaks of, and adds to `out` what to do. The step ends with [`Pipeline::place`].
     #[inline(always)]
-    fn handle(&mut self, now_ns: u64, event: &Event, out: &mut ActionBuffer) {
+    pub fn feed(&mut self, now_ns: u64, event: &Event, out: &mut ActionBuffer) {
         let token = event.token();
         let Some(slot) = self
             .slots
@@ -133,8 +97,8 @@ impl Pipeline {
             }
             Next::Crypt(direction) => {
                 slot.state = State::Placing;
-                self.jobs
-                    .push(token, slot.next_job(direction, &self.config));
+                slot.plan_job(direction, &self.config);
+                self.jobs.push(token);
             }
             Next::Done => self.complete(token, Ok(()), out),
             Next::Fail(errno) => self.complete(token, Err(errno), out),
@@ -148,10 +112,26 @@ impl Pipeline {
         out.push(Action::Complete { token, result });
     }
 
+    /// Places the cipher work that the events since the last call led to. `workers` says how busy
+    /// the pool is, and is only asked where there is work to place.
+    #[inline]
+    pub fn place(
+        &mut self,
+        now_ns: u64,
+        workers: impl FnOnce() -> PoolLoad,
+        out: &mut ActionBuffer,
+    ) {
+        if self.jobs.len() > 0 {
+            self.place_jobs(now_ns, &workers(), out);
+            self.jobs.clear();
+        }
+    }
+
     fn place_jobs(&mut self, now_ns: u64, workers: &PoolLoad, out: &mut ActionBuffer) {
-        if workers.workers > 0 {
+        self.chooses = workers.workers > 0;
+        if self.chooses {
             let load = self.load(now_ns, workers);
-            self.jobs.place(self.policy.as_mut(), &load);
+            self.jobs.place(&self.slots, self.policy.as_mut(), &load);
         }
         for index in 0..self.jobs.len() {
             let (token, placement) = self.jobs.placed(index);

@@ -140,7 +140,7 @@ pub trait Policy: Send + fmt::Debug {
     /// Places a batch. `placements` has one entry per job, preset to [`Placement::Inline`].
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]);
 
-    /// Learns from a finished job.
+    /// Learns from a finished job. Where there are no workers it is neither asked nor told.
     fn observe(&mut self, outcome: &Outcome);
 
     /// How the queue treats work that this policy hands off.
