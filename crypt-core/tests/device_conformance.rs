@@ -327,11 +327,10 @@ fn a_full_queue_hands_the_operation_back() {
 #[test]
 fn a_tiny_queue_takes_many_requests() {
     each(|subject, fixture| {
-        for depth in [1, 3] {
+        for (depth, count) in [(1, 1_000), (3, 10_000)] {
             let mut rig = Rig::open(subject, &*fixture.device, depth);
             let (mut pushed, mut finished, mut tokens) = (0_u64, 0_u64, 0_u64);
             let mut done = Vec::with_capacity(depth as usize);
-            let count = 5_000;
             while finished < count {
                 while pushed < count && !rig.slots.is_empty() {
                     let mut op = rig.op(Op::Read, pushed % 64, BLOCK_BYTES);

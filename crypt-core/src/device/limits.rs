@@ -74,8 +74,6 @@ impl Limits {
     fn check_memory(&self, op: &DeviceOp) -> Result<(), Errno> {
         let area_len = op.buffer.as_ref().map_or(0, |buffer| buffer.area_len()) as u64;
         let start = u64::from(op.area_offset_bytes);
-        // The length is at most the device's size here, so the sum can't overflow by much more than
-        // one area; checked all the same.
         let fits = start
             .checked_add(op.len_bytes)
             .is_some_and(|end| end <= area_len);
