@@ -315,13 +315,18 @@ impl Queue {
             self.now_ns = self.clock.now_ns();
         }
         self.feed();
-        let workers = &self.workers;
+        let (workers, now_ns) = (&mut self.workers, self.now_ns);
         self.pipeline
-            .place(self.now_ns, || workers.load(), &mut self.actions);
+            .place(now_ns, || workers.load(now_ns), &mut self.actions);
         if self.actions.actions().is_empty() {
             return false;
         }
         self.execute(done);
+        if let Workers::Lane(lane) = &mut self.workers
+            && self.pipeline.in_flight() == 0
+        {
+            lane.pause(self.now_ns);
+        }
         true
     }
 
@@ -574,9 +579,9 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Workers {
-    fn load(&self) -> PoolLoad {
+    fn load(&mut self, now_ns: u64) -> PoolLoad {
         match self {
-            Self::Lane(lane) => lane.load(),
+            Self::Lane(lane) => lane.load(now_ns),
             Self::None { .. } => PoolLoad::default(),
         }
     }

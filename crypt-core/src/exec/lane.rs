@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::mailbox::Mailbox;
 use super::pool::{PoolLoad, WorkerPool};
+use super::presence::Seat;
 use super::spinner::Spinner;
 use super::task::{TaskContext, TaskOwner};
 use super::wake::WakeAccount;
@@ -31,7 +32,7 @@ pub struct Lane {
     /// Parts that still fit into the pool's queue, by the last look at it.
     room: usize,
     wakes: WakeAccount,
-    asleep: bool,
+    seat: Seat,
     pool: Arc<WorkerPool>,
     writes: Option<Arc<WriteThread>>,
 }
@@ -66,14 +67,13 @@ impl Lane {
             writes: writes.map(|writes| Arc::clone(writes.inbox())),
             clock: shared.clock(),
         };
-        shared.outsider_awake();
         Ok(Self {
+            seat: shared.presence.join(),
             tasks: TaskOwner::new(cells, context),
             depth,
             outstanding: 0,
             room: 0,
             wakes: WakeAccount::default(),
-            asleep: false,
             pool: Arc::clone(pool),
             writes: writes.cloned(),
         })
@@ -92,6 +92,7 @@ impl Lane {
             return Err(work);
         }
         let pool = self.pool.shared();
+        pool.presence.running(&mut self.seat);
         let same_cpu = work.same_cpu;
         let parts = self.tasks.start(work)?;
         self.outstanding += 1;
@@ -116,9 +117,8 @@ impl Lane {
     pub fn prepare_sleep(&mut self) -> bool {
         let mailbox = &self.tasks.context().mailbox;
         let asleep = mailbox.wake.arm(&mut self.wakes, || !mailbox.is_empty());
-        if asleep && !self.asleep {
-            self.asleep = true;
-            self.pool.shared().outsider_asleep();
+        if asleep {
+            self.pool.shared().outsider_sleeps(&mut self.seat);
         }
         asleep
     }
@@ -133,10 +133,14 @@ impl Lane {
     /// Ends the sleep that [`Lane::prepare_sleep`] announced, and drains the eventfd.
     pub fn end_sleep(&mut self) {
         self.tasks.context().mailbox.wake.disarm(&mut self.wakes);
-        if self.asleep {
-            self.asleep = false;
-            self.pool.shared().outsider_awake();
-        }
+        self.pool.shared().presence.running(&mut self.seat);
+    }
+
+    /// Says that the queue has nothing in flight since `now_ns`: its thread may go on elsewhere,
+    /// and soon does not count as needing a core. [`Lane::load`] and a hand-off say the contrary.
+    #[inline]
+    pub fn pause(&mut self, now_ns: u64) {
+        self.pool.shared().presence.pausing(&mut self.seat, now_ns);
     }
 
     /// Runs one queued part, of this or another queue, on the calling thread; `false` where none is
@@ -151,22 +155,25 @@ impl Lane {
     #[must_use]
     pub fn spin(&mut self) -> bool {
         let (pool, mailbox) = (self.pool.shared(), &self.tasks.context().mailbox);
-        if self.outstanding == 0 {
+        if self.outstanding == 0 || !pool.may_spin(pool.clock().now_ns()) {
             return false;
         }
         let mut spinner = Spinner::new(pool.clock(), pool.spin_ns());
         while mailbox.is_empty() && !pool.has_queued() {
-            if !pool.may_spin() || !spinner.goes_on() {
+            if !spinner.goes_on(|now_ns| pool.may_spin(now_ns)) {
                 return false;
             }
         }
         true
     }
 
-    /// How busy the pool is.
-    #[must_use]
-    pub fn load(&self) -> PoolLoad {
-        self.pool.load()
+    /// How busy the pool is at `now_ns`, by [`Clock`](crate::clock::Clock). The queue counts as
+    /// running from then on.
+    #[inline]
+    pub fn load(&mut self, now_ns: u64) -> PoolLoad {
+        let pool = self.pool.shared();
+        pool.presence.running(&mut self.seat);
+        pool.load(now_ns)
     }
 
     /// Works handed off and not collected yet.
@@ -206,8 +213,6 @@ impl Drop for Lane {
         if let Some(writes) = &self.writes {
             writes.inbox().release(self.depth);
         }
-        if !self.asleep {
-            self.pool.shared().outsider_asleep();
-        }
+        self.pool.shared().presence.leave(&mut self.seat);
     }
 }

@@ -20,6 +20,7 @@ pub mod lane;
 mod mailbox;
 mod payload;
 pub mod pool;
+mod presence;
 mod record;
 mod shared;
 pub mod sorted_writes;

@@ -165,7 +165,7 @@ impl WorkerPool {
     /// How busy the pool is. A few loads of shared counters.
     #[must_use]
     pub fn load(&self) -> PoolLoad {
-        self.shared.load()
+        self.shared.load(self.shared.clock().now_ns())
     }
 
     /// What the pool has done since its start.

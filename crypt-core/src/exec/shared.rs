@@ -5,13 +5,14 @@
 //! when somebody takes one, so it is never too low.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crossbeam::queue::ArrayQueue;
 use crossbeam::utils::CachePadded;
 
 use super::idle::IdleWorkers;
 use super::pool::{PoolLoad, PoolStats, WorkerConfig};
+use super::presence::{Presence, Seat};
 use super::spinner::Spinner;
 use super::task::{Part, Parts};
 use crate::clock::Clock;
@@ -33,8 +34,8 @@ pub(crate) struct PoolShared {
     idle: IdleWorkers,
     counters: Box<[CachePadded<WorkerCounters>]>,
     queued_bytes: CachePadded<AtomicU64>,
-    /// Threads other than workers that are awake: queues, write threads.
-    awake_outside: CachePadded<AtomicU32>,
+    /// Threads other than workers that need a core: queues, write threads.
+    pub(crate) presence: Presence,
     counts: CachePadded<PoolCounts>,
     wake_bytes: AtomicU64,
     stopped: AtomicBool,
@@ -80,7 +81,7 @@ impl PoolShared {
             idle: IdleWorkers::new(cpus.len()),
             counters: cpus.iter().map(|_| CachePadded::default()).collect(),
             queued_bytes: CachePadded::default(),
-            awake_outside: CachePadded::default(),
+            presence: Presence::new(),
             counts: CachePadded::default(),
             wake_bytes: AtomicU64::new(DEFAULT_WAKE_BYTES),
             stopped: AtomicBool::new(false),
@@ -164,7 +165,8 @@ impl PoolShared {
             return;
         }
         let busy = self.workers.saturating_sub(awake + asleep);
-        let free_cores = u64::from(self.cores.saturating_sub(busy + self.awake_outside()));
+        let outside = self.presence.count(self.clock.now_ns());
+        let free_cores = u64::from(self.cores.saturating_sub(busy + outside));
         let limit = free_cores.max(u64::from(busy == 0));
         let wanted = worth.max(1).min(self.queue.len() as u64).min(limit);
         for _ in u64::from(awake)..wanted {
@@ -176,22 +178,20 @@ impl PoolShared {
         }
     }
 
-    /// A thread other than a worker starts to need a core, or has woken up.
-    pub(crate) fn outsider_awake(&self) {
-        self.awake_outside.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Such a thread is about to sleep, or has ended. Its core may be used by one more worker.
-    pub(crate) fn outsider_asleep(&self) {
-        self.awake_outside.fetch_sub(1, Ordering::Relaxed);
+    /// A thread other than a worker is about to sleep. Its core may be used by one more worker.
+    pub(crate) fn outsider_sleeps(&self, seat: &mut Seat) {
+        self.presence.asleep(seat);
         fence(Ordering::SeqCst);
-        self.wake_for_queued();
+        if self.has_queued() {
+            self.presence.count_now(self.clock.now_ns());
+            self.wake_for_queued();
+        }
     }
 
     /// Whether the calling thread, itself runnable, may spin without taking a core from another.
-    pub(crate) fn may_spin(&self) -> bool {
-        let runnable = self.workers.saturating_sub(self.idle.asleep()) + self.awake_outside();
-        runnable <= self.cores
+    pub(crate) fn may_spin(&self, now_ns: u64) -> bool {
+        let workers = self.workers.saturating_sub(self.idle.asleep());
+        workers + self.presence.count(now_ns) <= self.cores
     }
 
     pub(crate) fn stop(&self) {
@@ -204,13 +204,13 @@ impl PoolShared {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn load(&self) -> PoolLoad {
+    pub(crate) fn load(&self, now_ns: u64) -> PoolLoad {
         if self.is_stopped() {
             return PoolLoad::default();
         }
         let (awake, asleep) = (self.idle.awake(), self.idle.asleep());
         let busy = self.workers.saturating_sub(awake + asleep);
-        let cores = self.cores.saturating_sub(self.awake_outside());
+        let cores = self.cores.saturating_sub(self.presence.count(now_ns));
         let idle_workers = (awake + asleep).min(cores.saturating_sub(busy));
         PoolLoad {
             workers: self.workers,
@@ -292,10 +292,6 @@ impl PoolShared {
     fn queued_bytes(&self) -> u64 {
         self.queued_bytes.load(Ordering::Relaxed)
     }
-
-    fn awake_outside(&self) -> u32 {
-        self.awake_outside.load(Ordering::Relaxed)
-    }
 }
 
 /// The workers' side.
@@ -353,13 +349,13 @@ impl PoolShared {
 
     /// Looks for a part for a while, as long as the core would be idle otherwise.
     fn spin(&self, worker: usize) -> Option<Part> {
-        if self.spin_ns == 0 || !self.may_spin() {
+        if self.spin_ns == 0 || !self.may_spin(self.clock.now_ns()) {
             return None;
         }
         let counters = &self.counters[worker];
         bump(&counters.spins);
         let mut spinner = Spinner::new(self.clock, self.spin_ns);
-        while spinner.goes_on() && self.may_spin() && !self.is_stopped() {
+        while spinner.goes_on(|now_ns| self.may_spin(now_ns)) && !self.is_stopped() {
             if self.has_work(worker)
                 && let Some(part) = self.take(worker)
             {

@@ -30,15 +30,15 @@ impl Spinner {
         }
     }
 
-    /// Pauses for a moment; whether to look again.
-    pub(crate) fn goes_on(&mut self) -> bool {
+    /// Pauses for a moment; whether to look again. Now and then asks `may_spin`, with the time.
+    pub(crate) fn goes_on(&mut self, may_spin: impl FnOnce(u64) -> bool) -> bool {
         std::hint::spin_loop();
         self.looks += 1;
         if !self.looks.is_multiple_of(LOOKS_PER_YIELD) {
             return true;
         }
         let before_ns = self.clock.now_ns();
-        if before_ns >= self.end_ns {
+        if before_ns >= self.end_ns || !may_spin(before_ns) {
             return false;
         }
         std::thread::yield_now();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::presence::Seat;
 use super::shared::PoolShared;
 use super::sorted_writes::SortedWrites;
 use super::task::Ticket;
@@ -34,6 +35,7 @@ pub(crate) struct Writer {
     done: Vec<DeviceCompletion>,
     wakes: WakeAccount,
     inbox: Arc<WriteInbox>,
+    seat: Seat,
     pool: Arc<PoolShared>,
 }
 
@@ -54,21 +56,21 @@ impl Writer {
             done: Vec::with_capacity(depth),
             wakes: WakeAccount::default(),
             inbox,
+            seat: pool.presence.join(),
             pool,
         }
     }
 
     /// Serves until the inbox is stopped and empty, whatever the device does.
     pub(crate) fn live(mut self) {
-        let (inbox, pool) = (Arc::clone(&self.inbox), Arc::clone(&self.pool));
-        pool.outsider_awake();
+        let inbox = Arc::clone(&self.inbox);
+        self.pool.presence.running(&mut self.seat);
         if catch_unwind(AssertUnwindSafe(|| self.serve())).is_err() {
             // The queue panicked, and may do so again when it is dropped. Dropping the tickets
             // fails their writes.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(self)));
             fail_everything(&inbox);
         }
-        pool.outsider_asleep();
     }
 
     fn serve(&mut self) {
@@ -157,19 +159,25 @@ impl Writer {
         if !inbox.wake.arm(&mut self.wakes, ready) {
             return;
         }
-        self.pool.outsider_asleep();
+        self.pool.outsider_sleeps(&mut self.seat);
         if idle {
             wait_readable(inbox, None);
         } else if self.queue.wait(inbox.wake.fd(), None).is_err() {
             wait_readable(inbox, Some(RETRY_WAIT));
         }
-        self.pool.outsider_awake();
+        self.pool.presence.running(&mut self.seat);
         inbox.wake.disarm(&mut self.wakes);
     }
 
     /// Whether nothing is at the device or on the way to it.
     fn is_idle(&self) -> bool {
         self.free_tokens.len() == self.at_device.len() && self.sorted.is_empty()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.pool.presence.leave(&mut self.seat);
     }
 }
 

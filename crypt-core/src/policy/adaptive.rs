@@ -76,6 +76,30 @@ impl Adaptive {
     }
 }
 
+impl Adaptive {
+    fn place_known(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
+        let team = Team::new(load);
+        let mut backlog = Backlog::default();
+        for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
+            *placement = team.place_alone(job);
+            if is_movable(job, *placement) {
+                backlog.add(load.costs.cipher_ns(job));
+            }
+        }
+        let mut hand_off_ns = self.wakes.decide(&team, &backlog, load.now_ns);
+        if hand_off_ns <= 0.0 {
+            return;
+        }
+        for (job, placement) in jobs.iter().zip(placements) {
+            let cipher_ns = load.costs.cipher_ns(job);
+            if hand_off_ns >= cipher_ns / 2.0 && is_movable(job, *placement) {
+                *placement = Placement::Offload;
+                hand_off_ns -= cipher_ns;
+            }
+        }
+    }
+}
+
 impl Default for Adaptive {
     fn default() -> Self {
         Self::new()
@@ -89,25 +113,11 @@ impl Policy for Adaptive {
 
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
         placements.fill(Placement::Inline);
-        if load.workers == 0 || load.usable_workers == 0 || !are_known(&load.costs) {
+        if load.workers == 0 || load.usable_workers == 0 || is_not_worth_a_look(jobs, &load.costs) {
             return;
         }
-        let team = Team::new(load);
-        let mut backlog = Backlog::default();
-        for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
-            *placement = team.place_alone(job);
-            if is_movable(job, *placement) {
-                backlog.add(load.costs.cipher_ns(job));
-            }
-        }
-        let mut hand_off_ns = self.wakes.decide(&team, &backlog, load.now_ns);
-        for (job, placement) in jobs.iter().zip(placements) {
-            let cipher_ns = load.costs.cipher_ns(job);
-            let fits = hand_off_ns > 0.0 && hand_off_ns >= cipher_ns / 2.0;
-            if fits && is_movable(job, *placement) {
-                *placement = Placement::Offload;
-                hand_off_ns -= cipher_ns;
-            }
+        if are_known(&load.costs) {
+            self.place_known(jobs, load, placements);
         }
     }
 
@@ -121,6 +131,14 @@ impl Policy for Adaptive {
             ..OffloadRules::default()
         }
     }
+}
+
+/// Whether all jobs together take less time than a hand-off: the usual case of small requests that
+/// come one by one, told apart without evaluating any equation.
+fn is_not_worth_a_look(jobs: &[Job], costs: &Costs) -> bool {
+    let bytes: u64 = jobs.iter().map(|job| u64::from(job.len_bytes)).sum();
+    let ns_per_byte = costs.encrypt_ns_per_byte.max(costs.decrypt_ns_per_byte);
+    bytes as f32 * ns_per_byte < costs.handoff_self_ns.min(costs.handoff_awake_ns)
 }
 
 /// Whether a job left inline may be handed off as part of a backlog.
