@@ -178,7 +178,10 @@ impl PolicyVolumes {
                 read_flags: hipri | flag(cell.readahead, Flags::READAHEAD),
                 write_flags: hipri,
                 cpu: at(&cell.issuer_cpus, number),
-                data_seed: cell.seed.wrapping_add(u64::from(number) << 32),
+                data_seed: cell
+                    .rw
+                    .writes()
+                    .then(|| cell.seed.wrapping_add(u64::from(number) << 32)),
             })
             .collect()
     }

@@ -45,8 +45,8 @@ pub struct Job {
     /// CPU to run on.
     pub cpu: Option<u32>,
     /// Seed of the data that is written: slot n of the job holds the little-endian stream of
-    /// `Random::new(data_seed + n)`, until a read replaces it.
-    pub data_seed: u64,
+    /// `Random::new(data_seed + n)`, until a read replaces it. `None` for jobs that only read.
+    pub data_seed: Option<u64>,
 }
 
 /// When to measure.
@@ -198,10 +198,11 @@ fn open(job: &Job) -> Result<(Queue, Vec<Ticket>), String> {
         .map_err(|error| error.to_string())?;
     let mut tickets = Vec::with_capacity(job.depth as usize);
     while let Some(ticket) = queue.claim() {
-        let seed = job.data_seed.wrapping_add(ticket.index() as u64);
-        let data = queue.data_mut(&ticket);
-        let len = data.len().min(job.block_size_bytes as usize);
-        Random::new(seed).fill(&mut data[..len]);
+        if let Some(seed) = job.data_seed {
+            let data = queue.data_mut(&ticket);
+            let len = data.len().min(job.block_size_bytes as usize);
+            Random::new(seed.wrapping_add(ticket.index() as u64)).fill(&mut data[..len]);
+        }
         tickets.push(ticket);
     }
     Ok((queue, tickets))
@@ -389,7 +390,7 @@ mod tests {
             read_flags: Flags::empty(),
             write_flags: Flags::empty(),
             cpu: None,
-            data_seed: 1,
+            data_seed: Some(1),
         }
     }
 

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -93,13 +94,13 @@ impl Progress {
         if self.terminal || records.is_empty() {
             return;
         }
-        let left = HumanDuration(self.estimate.left());
         eprintln!(
-            "[{}/{}] {}: {}; about {left} left",
+            "[{}/{}] {}: {}{}",
             self.cells_done,
             self.cells,
             describe(cell),
-            throughputs(records)
+            throughputs(records),
+            self.estimate
         );
     }
 
@@ -116,6 +117,15 @@ impl Estimate {
             done => self.spent / done,
         };
         per_run.saturating_mul(u32::try_from(self.runs_left).unwrap_or(u32::MAX))
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.left() {
+            Duration::ZERO => Ok(()),
+            left => write!(f, "; about {} left", HumanDuration(left)),
+        }
     }
 }
 
