@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod buckets;
 pub mod cell;
 pub mod cli;
 pub mod cmd;

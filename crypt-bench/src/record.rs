@@ -9,8 +9,8 @@
 
 use crypt_core::pipeline::Timing;
 use crypt_core::policy::Placement;
-use hdrhistogram::Histogram;
 
+use crate::buckets::Buckets;
 use crate::result::{DirectionStats, Distribution, Placements, Stages};
 use crate::summary::{self, Moments};
 
@@ -76,8 +76,7 @@ impl Window {
 /// Latencies of one kind: a histogram, with exact extremes and moments beside it.
 #[derive(Clone, Debug)]
 struct Latency {
-    histogram: Histogram<u64>,
-    over_range: u64,
+    buckets: Buckets,
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
@@ -87,8 +86,7 @@ struct Latency {
 impl Latency {
     fn new() -> Self {
         Self {
-            histogram: summary::histogram(),
-            over_range: 0,
+            buckets: Buckets::new(),
             min_ns: u64::MAX,
             max_ns: 0,
             sum_ns: 0,
@@ -98,9 +96,7 @@ impl Latency {
 
     #[inline]
     fn record(&mut self, value_ns: u64) {
-        if self.histogram.record(value_ns).is_err() {
-            self.over_range += 1;
-        }
+        self.buckets.record(value_ns);
         self.min_ns = self.min_ns.min(value_ns);
         self.max_ns = self.max_ns.max(value_ns);
         self.sum_ns += u128::from(value_ns);
@@ -108,10 +104,7 @@ impl Latency {
     }
 
     fn absorb(&mut self, other: &Self) {
-        self.histogram
-            .add(&other.histogram)
-            .unwrap_or_else(|error| unreachable!("same bounds: {error}"));
-        self.over_range += other.over_range;
+        self.buckets.absorb(&other.buckets);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
@@ -129,13 +122,13 @@ impl Latency {
         let rest = (self.sum_ns - n * whole_mean_ns) as f64 / samples as f64;
         let moments = Moments {
             samples,
-            over_range_samples: self.over_range,
+            over_range_samples: self.buckets.over_range(),
             min_ns: self.min_ns,
             max_ns: self.max_ns,
             mean_ns: whole_mean_ns as f64 + rest,
             squares_ns2: (about_whole as f64 - samples as f64 * rest * rest).max(0.0),
         };
-        summary::distribution(&self.histogram, &moments)
+        summary::distribution(&self.buckets.to_histogram(), &moments)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs the real program and reads everything it writes.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod ciphertext;
 mod common;
