@@ -61,15 +61,6 @@ impl Progress {
         }
     }
 
-    /// A step that is no run: making a scratch file, filling a device.
-    pub fn note(&self, what: &str) {
-        if self.terminal {
-            self.bar.set_message(what.to_owned());
-        } else {
-            eprintln!("{what}");
-        }
-    }
-
     /// A run begins.
     pub fn running(&self, cell: &CellParams) {
         let left = HumanDuration(self.estimate.left());

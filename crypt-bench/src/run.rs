@@ -103,7 +103,10 @@ impl Runner<'_> {
         progress: &mut Progress,
         records: &mut Vec<ResultRecord>,
     ) -> Result<End, String> {
-        let opened = self.targets.open(cell)?;
+        let opened = match self.targets.open(cell, self.setting.stop) {
+            Err(_) if self.setting.stop.load(Ordering::Relaxed) => return Ok(End::Stopped),
+            opened => opened?,
+        };
         let variants = self.open_variants(cell, &opened, pools)?;
         for &repeat in missing {
             for variant in &variants {

@@ -1,0 +1,137 @@
+//! The options of `crypt-bench matrix`, and what they say together.
+
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crypt_core::key::Key;
+
+use crate::cli::{Failure, Outcome};
+use crate::definition::Definition;
+use crate::definition::quantity::Size;
+use crate::host;
+use crate::manifest::Manifest;
+use crate::result::CellParams;
+
+/// What `--help` says after the options.
+const EXAMPLES: &str = "\
+Examples:
+  crypt-bench matrix --policy adaptive
+      adaptive against inline and workqueue, on memory, a modelled NVMe drive and a scratch file
+  crypt-bench matrix --device file:disk.img --rw randread --bs 4k,64k --depth 1,32
+      reads of an existing file or block device; it is opened read-only
+  crypt-bench matrix --device file:new.img --create --size 4g --rw randwrite
+      a new file, fully written before measuring; it stays
+  crypt-bench matrix --matrix benches/policy.toml --repeats 10 --out results
+      a definition from a file (or a preset's name: default, hand-off, policy, smoke)
+  crypt-bench matrix --out results --resume
+      go on with an interrupted run
+
+Sizes count in 1024: 4k is 4096 bytes. Times have a unit: 200ms, 2s.";
+
+/// Measure a matrix of workloads under several dispatch policies.
+///
+/// Every combination of the axes is a cell; each cell runs under every policy, interleaved. What is not
+/// given comes from --matrix, and what that does not say from benches/default.toml. Results go to a
+/// folder: results.jsonl, manifest.json, report.html.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub(super) definition: Definition,
+
+    /// Definition to start from: a TOML file, or the name of a preset
+    #[arg(long, value_name = "FILE.toml")]
+    pub(super) matrix: Option<PathBuf>,
+
+    /// Go through the page cache instead of --direct
+    #[arg(long, conflicts_with = "direct")]
+    pub(super) buffered: bool,
+
+    /// Folder for the results [default: reports/<time>-<host>]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    /// Go on with the interrupted run in --out
+    #[arg(long, requires = "out")]
+    pub(super) resume: bool,
+
+    /// Print one JSON document with all results instead of the summary
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Allow cells that write to destroy the data on this existing file or block device. A device is
+    /// named by its identity, which the refusal without this flag tells
+    #[arg(long, value_name = "IDENTITY")]
+    pub(super) destroy_data_on: Vec<String>,
+
+    /// Create files of --device file:PATH that don't exist; they stay
+    #[arg(long)]
+    pub(super) create: bool,
+
+    /// Raw volume key [default: a random one]
+    #[arg(long, value_name = "FILE")]
+    pub(super) key_file: Option<PathBuf>,
+
+    /// Most memory to use [default: three quarters of what is available]
+    #[arg(long, value_name = "SIZE")]
+    pub(super) memory_limit: Option<Size>,
+}
+
+impl Args {
+    /// Flags over file over default; a resumed run's own where neither flags nor file are given.
+    pub(super) fn definition(&self, resumed: Option<&Manifest>) -> Outcome<Definition> {
+        let mut flags = self.definition.clone();
+        if self.buffered {
+            flags.direct = Some(false);
+        }
+        let base = match (&self.matrix, resumed) {
+            (Some(file), _) => Definition::load(file).map_err(Failure::Usage)?,
+            (None, Some(manifest)) => {
+                Definition::parse(&manifest.definition_toml).map_err(Failure::Usage)?
+            }
+            (None, None) => Definition::default(),
+        };
+        let fallback = Definition::fallback().map_err(Failure::Internal)?;
+        Ok(flags.over(base).over(fallback))
+    }
+
+    /// A key that is long enough for every cell.
+    pub(super) fn key(&self, cells: &[CellParams]) -> Outcome<Key> {
+        let file = self.key_file.as_deref();
+        let bits = cells.iter().filter_map(|cell| cell.key_bits);
+        let (shortest, longest) = (bits.clone().min().unwrap_or(0), bits.max().unwrap_or(0));
+        let len = longest as usize / 8;
+        let mut bytes = vec![0; len];
+        let source = file.unwrap_or(Path::new("/dev/urandom"));
+        let failed =
+            |error: std::io::Error| Failure::Usage(format!("{}: {error}", source.display()));
+        let mut reader = File::open(source).map_err(failed)?;
+        if file.is_some() {
+            let len_found = reader.metadata().map_err(failed)?.len();
+            if len_found != len as u64 || shortest != longest {
+                return Err(Failure::Usage(format!(
+                    "{}: {len_found} bytes, but the matrix has keys of {shortest} to {longest} bits; give \
+                 one --key-bits and a file of that length",
+                    source.display()
+                )));
+            }
+        }
+        reader.read_exact(&mut bytes).map_err(failed)?;
+        Key::from_bytes(&bytes).map_err(|error| Failure::Internal(error.to_string()))
+    }
+
+    /// Where the results go.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.out.clone().unwrap_or_else(default_folder)
+    }
+}
+
+fn default_folder() -> PathBuf {
+    let time = jiff::ZonedDateTime::now()
+        .strftime("%Y%m%d-%H%M%S")
+        .to_string();
+    PathBuf::from("reports").join(format!("{time}-{}", host::hostname()))
+}

@@ -1,0 +1,137 @@
+//! `crypt-bench matrix`: runs a matrix of cells under several policies and reports on it.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod plan;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::cell::Setting;
+use crate::cli::{Failure, Outcome};
+use crate::cmd::report;
+use crate::journal::Journal;
+use crate::manifest::State;
+use crate::report::{Report, Run, html, machine, terminal};
+use crate::result::ResultRecord;
+use crate::run::{End, Runner};
+
+pub use args::Args;
+use plan::Plan;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Bad input (nothing was written then), a failure while measuring, or an interruption by the user.
+pub fn run(args: &Args) -> Outcome {
+    let stop = stop_on_signals()?;
+    let plan = Plan::prepare(args)?;
+    let key = args.key(&plan.matrix.cells)?;
+    let (mut journal, mut records, mut manifest, mut targets) = plan.begin(args, &stop)?;
+    let setting = Setting {
+        tool: &manifest.tool.clone(),
+        environment: &manifest.environment.clone(),
+        key: &key,
+        stop: &stop,
+    };
+    let mut runner = Runner {
+        matrix: &plan.matrix,
+        setting: &setting,
+        targets: &mut targets,
+        journal: &mut journal,
+    };
+    let end = runner.run(&mut records).map_err(Failure::Internal)?;
+    manifest.state = match end {
+        End::Complete => State::Complete,
+        End::Stopped => State::Interrupted,
+    };
+    manifest.finished = (end == End::Complete).then(now);
+    journal.write_manifest(&manifest).map_err(disk)?;
+    let run = Run {
+        name: folder_name(journal.folder()),
+        manifest,
+        records,
+    };
+    publish(&journal, std::slice::from_ref(&run), args.json)?;
+    conclude(end, args, &journal, &run.records)
+}
+
+/// Writes the report of a run and prints its summary, or all of it as JSON.
+fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
+    let report = Report::new(run);
+    journal
+        .write_rendering(report::PAGE, &html::page(&report))
+        .map_err(disk)?;
+    let text = if json {
+        machine::json(&report)
+    } else {
+        terminal::summary(&report, report::stdout_style())
+    };
+    report::write_stdout(&text)?;
+    let page = journal.folder().join(report::PAGE);
+    eprintln!("report: {}", page.display());
+    Ok(())
+}
+
+fn folder_name(folder: &Path) -> String {
+    let absolute = std::fs::canonicalize(folder);
+    let name = absolute
+        .as_deref()
+        .unwrap_or(folder)
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| folder.display().to_string())
+}
+
+/// How the end is told: what is on stderr, and the exit status.
+fn conclude(end: End, args: &Args, journal: &Journal, records: &[ResultRecord]) -> Outcome {
+    let folder = journal.folder().display();
+    if end == End::Stopped {
+        let again: String = args
+            .destroy_data_on
+            .iter()
+            .map(|name| format!(" --destroy-data-on {name}"))
+            .collect();
+        return Err(Failure::Interrupted(format!(
+            "stopped; {} finished runs are kept in {folder}. Go on with: crypt-bench matrix --out \
+             {folder} --resume{again}",
+            records.len()
+        )));
+    }
+    let failed = records.iter().filter(|record| record.achieved.errors > 0);
+    match failed
+        .clone()
+        .find_map(|record| record.achieved.first_error.as_ref())
+    {
+        Some(first) => Err(Failure::Internal(format!(
+            "requests failed in {} runs, which are invalid; the first: {first}",
+            failed.count()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A flag that the first interrupt or termination signal sets; the second one ends the process.
+fn stop_on_signals() -> Outcome<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // In this order: the shutdown looks at the flag before the same signal sets it.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| Failure::Internal(format!("signal handler: {error}")))?;
+    }
+    Ok(stop)
+}
+
+fn now() -> String {
+    let second = jiff::Unit::Second;
+    let time = jiff::Timestamp::now();
+    time.round(second).unwrap_or(time).to_string()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
+fn disk(error: std::io::Error) -> Failure {
+    Failure::Internal(format!("write the results: {error}"))
+}

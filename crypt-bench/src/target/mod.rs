@@ -1,0 +1,284 @@
+//! The devices that cells run on: checked before the run, made or opened for it, and reopened per
+//! cell.
+//!
+//! What may be written is decided in [`check`], before anything is made or opened for writing: an
+//! existing file or device is written only where the user named it with `--destroy-data-on`; a cell
+//! that only reads opens its file read-only. A scratch file has no name: it is gone when the process
+//! ends, however it ends. No file that was there before is ever created, truncated or removed.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod make;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crypt_core::device::Device;
+use crypt_core::device::file::{FileDevice, FileEngine, FileOptions};
+use rustix::fs::SeekFrom;
+
+use crate::definition::device::DeviceSpec;
+use crate::definition::quantity::Size;
+use crate::judge::StorageEvidence;
+use crate::manifest::CreatedFile;
+use crate::result::CellParams;
+
+pub use check::check;
+use make::{create_file, descriptor_path, lay_out, make_device, nameless};
+
+/// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`.
+const MEMORY_FILESYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// What the user allows.
+#[derive(Clone, Debug, Default)]
+pub struct Permissions {
+    /// Existing files and devices whose data may be lost, each named as `--destroy-data-on` says.
+    pub destroy_data_on: Vec<String>,
+    /// Create files that don't exist.
+    pub create: bool,
+    /// Files that an earlier part of the same run created.
+    pub created: Vec<CreatedFile>,
+}
+
+/// Capacity of a device that exists already, in bytes.
+#[must_use]
+pub fn existing_size_bytes(spec: &DeviceSpec) -> Option<u64> {
+    let DeviceSpec::File(path) = spec else {
+        return None;
+    };
+    let metadata = fs::metadata(path).ok()?;
+    if metadata.file_type().is_block_device() {
+        let file = File::open(path).ok()?;
+        return rustix::fs::seek(&file, SeekFrom::End(0)).ok();
+    }
+    metadata.is_file().then_some(metadata.len())
+}
+
+fn open_file(path: &Path, cell: &CellParams) -> Result<FileDevice, String> {
+    let options = FileOptions {
+        direct: cell.direct,
+        read_only: !cell.rw.writes(),
+        engine: match cell.engine.as_str() {
+            "io_uring" => FileEngine::IoUring,
+            "sync" => FileEngine::Sync,
+            _ => FileEngine::Auto,
+        },
+    };
+    FileDevice::open(path, options).map_err(|error| error.to_string())
+}
+
+/// The devices of one cell.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// One per volume: the device, and where the volume starts on it in bytes.
+    pub places: Vec<(Arc<dyn Device>, u64)>,
+    /// What is known about where the data lives.
+    pub evidence: StorageEvidence,
+}
+
+/// A file without a name.
+#[derive(Debug)]
+struct Scratch {
+    device: String,
+    file: File,
+    /// Whether its file system has direct I/O.
+    direct: bool,
+}
+
+/// Devices that only live in this process, with the parameters that they depend on.
+#[derive(Debug)]
+struct Kept {
+    device: String,
+    size_bytes: u64,
+    devices: Vec<Arc<dyn Device>>,
+}
+
+/// Makes and opens devices, keeping what the next cell can use again.
+#[derive(Debug, Default)]
+pub struct Targets {
+    scratch: Vec<Scratch>,
+    kept: Option<Kept>,
+    created: Vec<CreatedFile>,
+}
+
+impl Targets {
+    /// Makes what the plan needs: scratch files, and files to be created. They are fully written;
+    /// `say` is told before.
+    ///
+    /// # Errors
+    /// Where the system refuses it, or `stop` becomes true. Nothing new is left then.
+    pub fn prepare(
+        cells: &[CellParams],
+        permissions: &Permissions,
+        stop: &AtomicBool,
+        mut say: impl FnMut(&str),
+    ) -> Result<Self, String> {
+        let mut targets = Self {
+            created: permissions.created.clone(),
+            ..Self::default()
+        };
+        for cell in cells {
+            match cell.device.parse()? {
+                DeviceSpec::Scratch(folder) if targets.scratch(&cell.device).is_none() => {
+                    let bytes = largest(cells, &cell.device);
+                    say(&format!("writing a scratch file of {}", Size(bytes)));
+                    let scratch = make_scratch(&cell.device, folder.as_deref(), bytes, stop)?;
+                    targets.scratch.push(scratch);
+                }
+                DeviceSpec::File(path) if !path.exists() => {
+                    let bytes = largest(cells, &cell.device);
+                    say(&format!("writing {}: {}", path.display(), Size(bytes)));
+                    targets.created.push(create_file(&path, bytes, stop)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Files that were created under a name of the user's.
+    #[must_use]
+    pub fn created(&self) -> &[CreatedFile] {
+        &self.created
+    }
+
+    /// Where a device's file is; `None` where it has none.
+    #[must_use]
+    pub fn path(&self, device: &str) -> Option<PathBuf> {
+        if let Some(scratch) = self.scratch(device) {
+            return Some(descriptor_path(&scratch.file));
+        }
+        match device.parse() {
+            Ok(DeviceSpec::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The devices of a cell, filled with data.
+    ///
+    /// # Errors
+    /// Where a device can't be opened or filled, or `stop` becomes true.
+    pub fn open(&mut self, cell: &CellParams, stop: &AtomicBool) -> Result<Opened, String> {
+        if let Some(path) = self.path(&cell.device) {
+            let scratch = self.scratch(&cell.device);
+            let possible = scratch.is_none_or(|scratch| scratch.direct);
+            let mut cell = cell.clone();
+            cell.direct &= possible;
+            return open_shared(&path, &cell);
+        }
+        Ok(Opened {
+            places: self
+                .own_devices(cell, stop)?
+                .iter()
+                .map(|device| (Arc::clone(device), 0))
+                .collect(),
+            evidence: StorageEvidence::default(),
+        })
+    }
+
+    /// Devices that only live in this process; the last cell's where they fit.
+    fn own_devices(
+        &mut self,
+        cell: &CellParams,
+        stop: &AtomicBool,
+    ) -> Result<&[Arc<dyn Device>], String> {
+        let fits = |kept: &Kept| {
+            kept.device == cell.device
+                && kept.size_bytes == cell.size_bytes
+                && kept.devices.len() == cell.devices as usize
+        };
+        let kept = match self.kept.take().filter(fits) {
+            Some(kept) => kept,
+            None => Kept {
+                device: cell.device.clone(),
+                size_bytes: cell.size_bytes,
+                devices: (0..cell.devices)
+                    .map(|_| make_device(cell, stop))
+                    .collect::<Result<_, String>>()?,
+            },
+        };
+        Ok(&self.kept.insert(kept).devices)
+    }
+
+    fn scratch(&self, device: &str) -> Option<&Scratch> {
+        self.scratch.iter().find(|scratch| scratch.device == device)
+    }
+}
+
+fn make_scratch(
+    device: &str,
+    folder: Option<&Path>,
+    bytes: u64,
+    stop: &AtomicBool,
+) -> Result<Scratch, String> {
+    let (file, direct) = match folder {
+        Some(folder) => nameless(folder)?,
+        // Some temporary folders have no direct I/O; the current one may.
+        None => match nameless(&std::env::temp_dir())? {
+            (_, false) if nameless(Path::new(".")).is_ok_and(|(_, direct)| direct) => {
+                nameless(Path::new("."))?
+            }
+            made => made,
+        },
+    };
+    lay_out(&file, &descriptor_path(&file), bytes, stop)?;
+    Ok(Scratch {
+        device: device.to_owned(),
+        file,
+        direct,
+    })
+}
+
+/// One file that all volumes of a cell share, each in its own part.
+fn open_shared(path: &Path, cell: &CellParams) -> Result<Opened, String> {
+    let device: Arc<dyn Device> = Arc::new(open_file(path, cell)?);
+    let places = (0..u64::from(cell.devices))
+        .map(|number| (Arc::clone(&device), number * cell.size_bytes))
+        .collect();
+    let used = u64::from(cell.devices) * cell.size_bytes;
+    Ok(Opened {
+        places,
+        evidence: evidence(path, used),
+    })
+}
+
+fn evidence(path: &Path, used_bytes: u64) -> StorageEvidence {
+    let Ok(file) = File::open(path) else {
+        return StorageEvidence {
+            is_file: true,
+            ..StorageEvidence::default()
+        };
+    };
+    // On a block device there are no holes; its end is found.
+    let hole = rustix::fs::seek(&file, SeekFrom::Hole(0));
+    let kind = rustix::fs::fstatfs(&file).map(|stat| stat.f_type as u64);
+    StorageEvidence {
+        is_file: true,
+        never_written: hole.is_ok_and(|offset| offset < used_bytes),
+        in_memory: kind.is_ok_and(|kind| MEMORY_FILESYSTEMS.contains(&kind)),
+    }
+}
+
+/// Bytes that the cells need of a shared file.
+fn largest(cells: &[CellParams], device: &str) -> u64 {
+    let needs = cells.iter().filter(|cell| cell.device == device);
+    needs
+        .map(|cell| cell.size_bytes.saturating_mul(u64::from(cell.devices)))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Memory that a cell's devices take, in bytes.
+#[must_use]
+pub fn memory_bytes(cell: &CellParams) -> u64 {
+    match cell.device.parse() {
+        Ok(DeviceSpec::Memory | DeviceSpec::Model(_)) => {
+            cell.size_bytes.saturating_mul(u64::from(cell.devices))
+        }
+        _ => 0,
+    }
+}
