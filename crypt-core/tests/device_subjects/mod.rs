@@ -197,6 +197,13 @@ pub(crate) fn each(check: impl Fn(&Subject, &Fixture)) {
 pub(crate) fn sources() -> Vec<String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/device");
     let mut sources = Vec::new();
+    if !dir.exists() {
+        println!(
+            "skipped: the test runs away from its sources, {}",
+            dir.display()
+        );
+        return sources;
+    }
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap_or_default();
