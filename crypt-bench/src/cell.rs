@@ -51,6 +51,8 @@ pub struct PolicyVolumes {
     pub cell: CellParams,
     /// One per device of the cell.
     pub volumes: Vec<Volume>,
+    /// Threads of the pool; 0 without one.
+    workers: u32,
     /// What the workers got less of than asked for.
     worker_notes: Vec<String>,
 }
@@ -93,6 +95,7 @@ impl PolicyVolumes {
         Ok(Self {
             cell,
             volumes,
+            workers: pool.map_or(0, |pool| pool.load().workers),
             worker_notes: pool.map(|pool| pool.notes().to_vec()).unwrap_or_default(),
         })
     }
@@ -224,7 +227,7 @@ impl PolicyVolumes {
                 .flatten(),
             clock: Clock::monotonic().source().to_owned(),
             pinned: every(jobs, |job| job.pinned),
-            workers: cell.workers,
+            workers: self.workers,
             placements: totals.placements,
             notes: self.notes(jobs),
         }

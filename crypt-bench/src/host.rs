@@ -114,10 +114,10 @@ pub fn allowed_cpus() -> Vec<u32> {
     }
 }
 
-/// Memory that can be had without swapping, in bytes; 0 when unknown.
+/// Memory that can be had without swapping, in bytes; `None` when unknown.
 #[must_use]
-pub fn available_memory_bytes() -> u64 {
-    meminfo_bytes("MemAvailable")
+pub fn available_memory_bytes() -> Option<u64> {
+    Some(meminfo_bytes("MemAvailable")).filter(|&bytes| bytes > 0)
 }
 
 /// Name of the host, safe in a file name.

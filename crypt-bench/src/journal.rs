@@ -66,18 +66,20 @@ impl Journal {
     /// Where the folder can't be read or written.
     pub fn resume(folder: &Path, plan: &[CellParams]) -> io::Result<(Self, Vec<ResultRecord>)> {
         let path = folder.join(RESULTS);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            text => text?,
-        };
+        // Held until the file is replaced and the new one is locked.
+        let lock = append_to(&path)?;
+        let text = fs::read_to_string(&path)?;
         let records = whole_repeats(parse(&text), plan);
         let kept: String = records.iter().map(|record| seal(record).1 + "\n").collect();
-        if kept != text {
+        let results = if kept == text {
+            lock
+        } else {
             replace(&path, kept.as_bytes())?;
-        }
+            append_to(&path)?
+        };
         let journal = Self {
             folder: folder.to_owned(),
-            results: append_to(&path)?,
+            results,
             made: false,
         };
         Ok((journal, records))
@@ -206,8 +208,11 @@ fn whole_repeats(records: Vec<ResultRecord>, plan: &[CellParams]) -> Vec<ResultR
     known
 }
 
+/// Opens the results to add to them; no other run may have them open like this.
 fn append_to(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.try_lock()
+        .map_err(|_| io::Error::other("another run is writing there"))?;
     sync_folder(path)?;
     Ok(file)
 }

@@ -23,6 +23,7 @@ pub mod record;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod storage;
 pub mod summary;
 pub mod target;
 #[cfg(test)]

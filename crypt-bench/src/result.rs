@@ -245,7 +245,7 @@ pub struct Achieved {
     pub clock: String,
     /// Whether every job ran on the CPU it was asked to.
     pub pinned: bool,
-    /// Threads of the worker pool.
+    /// Threads of the worker pool; 0 for policies that never hand off.
     pub workers: u32,
     /// Where the cipher ran.
     pub placements: Placements,

@@ -36,7 +36,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["doubt"],
     &["result"],
     &["manifest", "summary"],
-    &["buckets", "host", "definition"],
+    &["buckets", "host", "storage", "definition"],
     &["matrix", "generate", "record", "judge", "progress"],
     &["journal", "target", "drive"],
     &["cell"],

@@ -143,67 +143,79 @@ pub struct Definition {
     pub sector_size: Vec<Size>,
 
     /// Run only the policies named: don't add inline and workqueue to a lone adaptive
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(
+        long, num_args = 0..=1, default_missing_value = "true", require_equals = true,
+        hide_possible_values = true, value_name = "BOOL", help_heading = "Conditions"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<bool>,
 
     /// CPUs that jobs are pinned to, round-robin: 0,2,4-7
-    #[arg(long, value_name = "CPULIST")]
+    #[arg(long, value_name = "CPULIST", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuers: Option<CpuList>,
 
     /// Threads of the worker pool [default: one per CPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
 
     /// Ask for polled completions (HIPRI)
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(
+        long, num_args = 0..=1, default_missing_value = "true", require_equals = true,
+        hide_possible_values = true, value_name = "BOOL", help_heading = "Conditions"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hipri: Option<bool>,
 
     /// Mark reads as read-ahead
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(
+        long, num_args = 0..=1, default_missing_value = "true", require_equals = true,
+        hide_possible_values = true, value_name = "BOOL", help_heading = "Conditions"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readahead: Option<bool>,
 
     /// Bypass the page cache of files (the default); --buffered for the opposite
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(
+        long, num_args = 0..=1, default_missing_value = "true", require_equals = true,
+        hide_possible_values = true, value_name = "BOOL", help_heading = "Conditions"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
 
     /// How files are read and written: auto (io_uring, or sync where it is refused), io_uring, sync
-    #[arg(long, value_name = "ENGINE")]
+    #[arg(long, value_name = "ENGINE", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
 
     /// Slow the cipher down to this speed on one core: 0.2GB/s
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cipher_throttle: Option<Rate>,
 
     /// Bytes of each volume that requests fall into [default: a file's size, otherwise 128m]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
 
     /// Measuring time of each run: 200ms, 2s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Time>,
 
     /// Warm-up before it, which counts towards nothing
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Time>,
 
     /// Runs of each cell under each policy, interleaved
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
 
     /// Seed of the request generators
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }

@@ -114,6 +114,18 @@ fn an_interrupted_run_keeps_what_it_has_and_says_how_to_go_on() {
 }
 
 #[test]
+fn two_runs_do_not_write_into_one_folder() {
+    let place = Place::new();
+    let mut child = place.command(LONG).spawn().unwrap();
+    wait_for_records(&place, &mut child, 1);
+    let output = place.run("matrix --out results --resume");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("another run is writing"));
+    signal(&child, rustix::process::Signal::INT);
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_finished_run_can_be_resumed_without_effect() {
     let place = Place::new();
     let quick = "matrix --device null --rw read --bs 4k --depth 1 --runtime 5ms --ramp 0 --policy \

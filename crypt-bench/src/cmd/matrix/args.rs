@@ -43,40 +43,40 @@ pub struct Args {
     pub(super) definition: Definition,
 
     /// Definition to start from: a TOML file, or the name of a preset
-    #[arg(long, value_name = "FILE.toml")]
+    #[arg(long, value_name = "FILE.toml", help_heading = "Axes")]
     pub(super) matrix: Option<PathBuf>,
 
     /// Go through the page cache instead of --direct
-    #[arg(long, conflicts_with = "direct")]
+    #[arg(long, conflicts_with = "direct", help_heading = "Conditions")]
     pub(super) buffered: bool,
 
     /// Folder for the results [default: reports/<time>-<host>]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(super) out: Option<PathBuf>,
 
     /// Go on with the interrupted run in --out
-    #[arg(long, requires = "out")]
+    #[arg(long, requires = "out", help_heading = "Results")]
     pub(super) resume: bool,
 
     /// Print one JSON document with all results instead of the summary
-    #[arg(long)]
+    #[arg(long, help_heading = "Results")]
     pub(super) json: bool,
 
     /// Allow cells that write to destroy the data on this existing file or block device. A device is
     /// named by its identity, which the refusal without this flag tells
-    #[arg(long, value_name = "IDENTITY")]
+    #[arg(long, value_name = "IDENTITY", help_heading = "Data")]
     pub(super) destroy_data_on: Vec<String>,
 
     /// Create files of --device file:PATH that don't exist; they stay
-    #[arg(long)]
+    #[arg(long, help_heading = "Data")]
     pub(super) create: bool,
 
     /// Raw volume key [default: a random one]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub(super) key_file: Option<PathBuf>,
 
     /// Most memory to use [default: three quarters of what is available]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", help_heading = "Data")]
     pub(super) memory_limit: Option<Size>,
 }
 

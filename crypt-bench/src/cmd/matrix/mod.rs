@@ -87,17 +87,11 @@ fn folder_name(folder: &Path) -> String {
 
 /// How the end is told: what is on stderr, and the exit status.
 fn conclude(end: End, args: &Args, journal: &Journal, records: &[ResultRecord]) -> Outcome {
-    let folder = journal.folder().display();
     if end == End::Stopped {
-        let again: String = args
-            .destroy_data_on
-            .iter()
-            .map(|name| format!(" --destroy-data-on {name}"))
-            .collect();
         return Err(Failure::Interrupted(format!(
-            "stopped; {} finished runs are kept in {folder}. Go on with: crypt-bench matrix --out \
-             {folder} --resume{again}",
-            records.len()
+            "stopped; {} finished runs are kept. Go on with: {}",
+            records.len(),
+            resume_command(args, journal)
         )));
     }
     let failed = records.iter().filter(|record| record.achieved.errors > 0);
@@ -111,6 +105,35 @@ fn conclude(end: End, args: &Args, journal: &Journal, records: &[ResultRecord]) 
         ))),
         None => Ok(()),
     }
+}
+
+/// The command that goes on with an interrupted run, for a shell.
+fn resume_command(args: &Args, journal: &Journal) -> String {
+    let mut command = format!(
+        "crypt-bench matrix --out {} --resume",
+        shell_word(&journal.folder().display().to_string())
+    );
+    let key_file = args
+        .key_file
+        .iter()
+        .map(|path| ("--key-file", path.display().to_string()));
+    let permissions = args
+        .destroy_data_on
+        .iter()
+        .map(|name| ("--destroy-data-on", name.clone()));
+    for (flag, value) in key_file.chain(permissions) {
+        command.push_str(&format!(" {flag} {}", shell_word(&value)));
+    }
+    command
+}
+
+/// A text as one word of a shell command.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// A flag that the first interrupt or termination signal sets; the second one ends the process.
@@ -134,4 +157,16 @@ fn now() -> String {
 #[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
 fn disk(error: std::io::Error) -> Failure {
     Failure::Internal(format!("write the results: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(shell_word("reports/a-1.2"), "reports/a-1.2");
+        assert_eq!(shell_word("my disk's"), "'my disk'\\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
 }

@@ -11,9 +11,10 @@ use crate::definition::Definition;
 use crate::definition::quantity::Size;
 use crate::host;
 use crate::journal::{self, Journal};
-use crate::manifest::{Environment, Manifest, State, Tool};
+use crate::manifest::{Environment, Manifest, State, Storage, Tool};
 use crate::matrix::{Facts, Matrix};
 use crate::result::{CellParams, ResultRecord, SCHEMA_VERSION};
+use crate::storage;
 use crate::target::{self, Permissions, Targets};
 
 /// What is to be done, checked; nothing was written yet.
@@ -112,6 +113,7 @@ impl Plan {
             .map_err(|error| Failure::Usage(format!("--out {}: {error}", out.display())))?;
         let targets = self.targets(stop).inspect_err(|_| journal.abandon())?;
         manifest.created_files = targets.created().to_vec();
+        manifest.environment.storage = self.storage(&targets);
         journal.write_manifest(&manifest).map_err(disk)?;
         Ok((journal, Vec::new(), manifest, targets))
     }
@@ -123,6 +125,18 @@ impl Plan {
             true => Failure::Interrupted("stopped before a run began".to_owned()),
             false => Failure::Usage(error),
         })
+    }
+
+    /// Where each file device lives.
+    fn storage(&self, targets: &Targets) -> Vec<Storage> {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in &self.matrix.cells {
+            if !names.contains(&cell.device.as_str()) {
+                names.push(&cell.device);
+            }
+        }
+        let describe = |name: &str| Some(storage::describe(name, &targets.path(name)?));
+        names.into_iter().filter_map(describe).collect()
     }
 
     fn manifest(&self) -> Manifest {
@@ -145,7 +159,8 @@ impl Plan {
 
 /// Slots and devices in memory must fit, before anything starts.
 fn check_memory(cells: &[CellParams], limit: Option<Size>) -> Outcome {
-    let limit_bytes = limit.map_or(host::available_memory_bytes() / 4 * 3, |limit| limit.0);
+    let default_bytes = host::available_memory_bytes().map_or(u64::MAX, |bytes| bytes / 4 * 3);
+    let limit_bytes = limit.map_or(default_bytes, |limit| limit.0);
     for cell in cells {
         let jobs = u64::from(cell.jobs) * u64::from(cell.devices);
         let slot = cell.block_size_bytes.next_multiple_of(4096);
