@@ -59,13 +59,16 @@ fn an_independent_implementation_decrypts_what_was_written() {
         let place = Place::new();
         let key: Vec<u8> = (0..bits / 8).map(|n| (n * 37 + 11) as u8).collect();
         fs::write(place.path("key"), key).unwrap();
-        // Sequential writes over a small image: every block is written in any run of this length.
-        place.succeed(&format!(
-            "matrix --device file:disk.img --create --size 256k --rw write --bs 8k --depth 4 \
-             --sector-size {sector} --key-bits {bits} --key-file key --policy {policy} --only \
-             --runtime 300ms --ramp 0 --repeats 1 --seed 5 --out results"
-        ));
-        assert!(place.records("results")[0].write.as_ref().unwrap().ios >= 64);
+        // Sequential writes over a small image; each block is written twice over.
+        let records = place.measure(
+            &format!(
+                "matrix --device file:disk.img --create --destroy-data-on disk.img --size 256k --rw \
+                 write --bs 8k --depth 4 --sector-size {sector} --key-bits {bits} --key-file key \
+                 --policy {policy} --only --ramp 0 --repeats 1 --seed 5"
+            ),
+            |records| records[0].write.as_ref().is_some_and(|write| write.ios >= 64),
+        );
+        assert_eq!(records[0].achieved.errors, 0);
         let check = Command::new("python3")
             .args(["-c", CHECK])
             .arg(place.path("disk.img"))

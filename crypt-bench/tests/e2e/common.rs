@@ -56,6 +56,24 @@ impl Place {
         text(&output.stdout)
     }
 
+    /// Measures for longer and longer until the records are enough: how much gets done in a time is
+    /// up to the machine and its other work.
+    pub(crate) fn measure(
+        &self,
+        arguments: &str,
+        enough: impl Fn(&[ResultRecord]) -> bool,
+    ) -> Vec<ResultRecord> {
+        for runtime in ["20ms", "300ms", "3s", "20s"] {
+            let out = format!("results-{runtime}");
+            self.succeed(&format!("{arguments} --runtime {runtime} --out {out}"));
+            let records = self.records(&out);
+            if enough(&records) {
+                return records;
+            }
+        }
+        panic!("{arguments}: not enough done in 20 seconds");
+    }
+
     /// Everything in the folder, relative to it.
     pub(crate) fn content(&self) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();

@@ -13,9 +13,9 @@ use crypt_bench::doubt::Doubt;
 use crypt_bench::manifest::State;
 use crypt_bench::result::CellParams;
 
-/// 2 cells x 3 policies x 4 repeats.
+/// 2 cells x 3 policies x 10 repeats, about four seconds.
 const LONG: &str = "matrix --device memory --rw randread,randwrite --bs 4k --depth 2 --policy adaptive \
-                    --runtime 60ms --ramp 5ms --repeats 4 --size 4m --out results";
+                    --runtime 60ms --ramp 5ms --repeats 10 --size 4m --out results";
 
 /// Waits until the run has finished this many records.
 fn wait_for_records(place: &Place, child: &mut Child, count: usize) {
