@@ -8,7 +8,7 @@
 
 use super::cells::CellSummary;
 use super::compare::{Comparison, Overall, gain};
-use super::format::percent;
+use super::format::{percent, percent_change, size};
 use super::grid::{Cell, Noise};
 use super::metric::Metric;
 use super::model::{Facet, Report};
@@ -163,12 +163,12 @@ fn basis(means: &[(&str, Overall)]) -> String {
         .iter()
         .filter_map(|(other, overall)| {
             let (least, most) = overall.over_repeats?;
-            let signed = |ratio| super::format::percent_change(ratio);
-            Some(format!(
-                "{} to {} against {other}",
-                signed(least),
-                signed(most)
-            ))
+            Some(if least >= TIMES_FROM {
+                format!("{least:.1} to {most:.1} times {other}")
+            } else {
+                let (least, most) = (percent_change(least), percent_change(most));
+                format!("{least} to {most} against {other}")
+            })
         })
         .collect();
     let over = if ranges.is_empty() {
@@ -282,7 +282,7 @@ fn workload(cell: &CellSummary<'_>) -> String {
 }
 
 fn size_and_depth(cell: &CellSummary<'_>) -> String {
-    let size = super::format::size(cell.params.block_size_bytes);
+    let size = size(cell.params.block_size_bytes);
     format!("{size} at depth {}", cell.params.depth)
 }
 
