@@ -43,8 +43,11 @@ impl Buckets {
 
     /// Adds the counts of another one.
     pub fn absorb(&mut self, other: &Self) {
+        // Empty buckets are left alone: most of the array is memory that was never touched.
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count += more;
+            if *more > 0 {
+                *count += more;
+            }
         }
         self.over_range += other.over_range;
     }

@@ -24,7 +24,7 @@ const MAX_DEPTH: u32 = 16_384;
 /// Most jobs over all volumes.
 const MAX_JOBS: u64 = 1024;
 /// Most cells with their policies and repeats; more is a mistake.
-const MAX_RUNS: u64 = 1_000_000;
+const MAX_RUNS: u64 = 100_000;
 
 /// A checked matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(runs), target);
-        let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}");
         if let Ok(style) = style {
             bar.set_style(style);
         }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crypt_core::ErrorKind;
 use crypt_core::device::Device;
 use crypt_core::device::file::{FileDevice, FileEngine, FileOptions};
 use rustix::fs::SeekFrom;
@@ -68,7 +69,12 @@ fn open_file(path: &Path, cell: &CellParams) -> Result<FileDevice, String> {
             _ => FileEngine::Auto,
         },
     };
-    FileDevice::open(path, options).map_err(|error| error.to_string())
+    FileDevice::open(path, options).map_err(|error| match error.kind() {
+        ErrorKind::Unsupported if cell.direct => {
+            format!("{error} (--buffered goes through the page cache)")
+        }
+        _ => error.to_string(),
+    })
 }
 
 /// The devices of one cell.
