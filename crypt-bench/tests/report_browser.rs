@@ -15,6 +15,16 @@ use serde_json::Value;
 /// What the page is asked after it has loaded. Runs as a script at the end of a copy of it.
 const PROBE: &str = include_str!("report_probe.js");
 
+/// Brings the answers of the framed page to the outer one.
+const COPY: &str = r#"addEventListener("load", () => {
+    const answer = document.createElement("script");
+    answer.type = "application/json";
+    answer.id = "answer";
+    const inner = document.getElementById("page").contentDocument;
+    answer.textContent = inner.getElementById("probe").textContent;
+    document.body.append(answer);
+});"#;
+
 /// How long Chromium may take on a slow machine before the test fails.
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -42,14 +52,21 @@ impl Browser {
         })
     }
 
-    /// The answers of the probe on `page`, and the lines of the console.
+    /// The answers of the probe on `page`, and the lines of the console. The page sits in a frame of
+    /// `width` CSS pixels, because a browser window can't be as narrow as a phone.
     fn probe(&self, page: &str, width: u32) -> (Value, Vec<String>) {
         let probe = format!("<script>{PROBE}</script></body>");
+        let inner = page.replacen("</body>", &probe, 1);
+        let inner = inner.replace('&', "&amp;").replace('"', "&quot;");
+        let outer = format!(
+            "<!doctype html><html><body><iframe id=\"page\" width=\"{width}\" height=\"900\" \
+             srcdoc=\"{inner}\"></iframe><script>{COPY}</script></body></html>"
+        );
         let path = self.folder.path().join("page.html");
-        fs::write(&path, page.replacen("</body>", &probe, 1)).unwrap();
-        let (dom, log) = self.open(&path, width);
+        fs::write(&path, outer).unwrap();
+        let (dom, log) = self.open(&path);
         let answer = dom
-            .split("<script type=\"application/json\" id=\"probe\">")
+            .split("<script type=\"application/json\" id=\"answer\">")
             .nth(1)
             .and_then(|rest| rest.split("</script>").next())
             .unwrap_or_else(|| panic!("the probe did not run:\n{log}"));
@@ -63,7 +80,7 @@ impl Browser {
 
     /// The page's DOM after loading, and what was logged. Output goes to files, so that a full pipe
     /// can't stop it.
-    fn open(&self, page: &Path, width: u32) -> (String, String) {
+    fn open(&self, page: &Path) -> (String, String) {
         let at = |name: &str| self.folder.path().join(name);
         let profile = tempfile::tempdir_in(self.folder.path()).unwrap();
         let mut child = Command::new(self.program)
@@ -84,7 +101,7 @@ impl Browser {
                 "--v=0",
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg(format!("--window-size={width},900"))
+            .arg("--window-size=1400,1000")
             .arg("--dump-dom")
             .arg(format!("file://{}", page.display()))
             .stdout(fs::File::create(at("dom")).unwrap())
@@ -226,7 +243,12 @@ fn the_controls_work_and_the_page_fits_a_phone() {
     for width in [400, 1280] {
         let (seen, console) = browser.probe(&report(&dir, "html"), width);
         assert_eq!(console, Vec::<String>::new());
-        assert_eq!(seen["overflow_px"], 0, "{width}");
+        assert_eq!(seen["width_px"], width);
+        assert_eq!(
+            seen["wider_than_the_page"],
+            serde_json::json!([]),
+            "{width}"
+        );
         assert_eq!(seen["sorted_up"], true);
         assert_eq!(seen["sorted_down"], true);
         assert_eq!(seen["filter_shows"], seen["filter_expects"]);
@@ -249,6 +271,6 @@ fn an_error_in_a_page_would_be_noticed() {
     let page = "<!doctype html><html><head></head><body><script>nonsense()</script></body></html>";
     let path = browser.folder.path().join("broken.html");
     fs::write(&path, page).unwrap();
-    let (_, log) = browser.open(&path, 400);
+    let (_, log) = browser.open(&path);
     assert!(log.lines().any(|line| line.contains(":CONSOLE:")), "{log}");
 }

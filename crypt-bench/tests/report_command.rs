@@ -106,6 +106,11 @@ fn one_map_over_any_two_axes() {
     ]
     .concat();
     assert!(!stdout(&crypt_bench(&only)).contains("workqueue"));
+    let ratio = [
+        "report", path, "--format", "text", "--x", "bs", "--y", "depth",
+    ];
+    let ratio = [&ratio[..], &["--ratio", "workqueue/inline"]].concat();
+    assert!(stdout(&crypt_bench(&ratio)).contains("workqueue ÷ inline"));
     assert!(refused(&["report", path, "--x", "policy", "--y", "bs"]).contains("--format svg"));
     assert!(refused(&["report", path, "--x", "colour", "--y", "bs"]).contains("one of device, rw"));
 }

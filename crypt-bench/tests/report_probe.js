@@ -76,7 +76,16 @@
       if (visible(element)) seen.least_contrast = Math.min(seen.least_contrast, contrast(element));
     }
   }
-  seen.overflow_px = Math.max(0, document.documentElement.scrollWidth - innerWidth);
+  // What sticks out to the right, but for what scrolls within the page.
+  const scrolls = ".scroll, .all, pre, details:not([open]) *";
+  seen.width_px = innerWidth;
+  seen.wider_than_the_page = all("body *")
+    .filter((e) => visible(e) && !e.closest(scrolls))
+    .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5)
+    .map((e) => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)}`);
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth) {
+    seen.wider_than_the_page.push("the page scrolls sideways");
+  }
 
   const answer = document.createElement("script");
   answer.type = "application/json";

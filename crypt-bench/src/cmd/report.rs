@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use crate::cli::{Failure, Outcome};
 use crate::journal::{MANIFEST, RESULTS, replace};
 use crate::report::axis::Axis;
+use crate::report::compare::Lineup;
 use crate::report::load::{self, Trouble};
 use crate::report::metric::Metric;
 use crate::report::terminal::{self, Style};
@@ -46,6 +47,10 @@ pub struct Args {
     /// bw_bytes_per_s, iops, lat_ns_mean, lat_ns_p50, lat_ns_p99 or lat_ns_p99_9
     #[arg(long, value_parser = parse_metric, default_value = "bw_bytes_per_s", help_heading = "One map")]
     pub metric: Metric,
+
+    /// One policy divided by another instead of a metric's values: --ratio adaptive/inline
+    #[arg(long, requires = "x", value_name = "POLICY/POLICY", value_parser = parse_ratio, help_heading = "One map")]
+    pub ratio: Option<Lineup>,
 
     /// Only the cells with this value on this axis: --where device=memory
     #[arg(long = "where", requires = "x", value_name = "AXIS=VALUE", value_parser = parse_where, help_heading = "One map")]
@@ -183,7 +188,10 @@ fn map(args: &Args, report: &Report<'_>) -> crate::report::chart::HeatMap {
         let fits = |(axis, value): &(Axis, String)| axis.text(cell) == *value;
         args.wanted.iter().all(fits)
     };
-    maps::over(report, (x, y), args.metric, wanted)
+    match &args.ratio {
+        Some(lineup) => maps::ratio_over(report, (x, y), args.metric, lineup, wanted),
+        None => maps::over(report, (x, y), args.metric, wanted),
+    }
 }
 
 fn write_file(path: &Path, text: &str) -> Outcome {
@@ -219,6 +227,16 @@ fn parse_axis(text: &str) -> Result<Axis, String> {
 fn parse_metric(text: &str) -> Result<Metric, String> {
     Metric::from_key(text)
         .ok_or_else(|| format!("one of {}", Metric::ALL.map(Metric::key).join(", ")))
+}
+
+fn parse_ratio(text: &str) -> Result<Lineup, String> {
+    let (candidate, other) = text
+        .split_once('/')
+        .ok_or("write POLICY/POLICY, for example adaptive/inline")?;
+    Ok(Lineup {
+        candidate: candidate.to_owned(),
+        others: vec![other.to_owned()],
+    })
 }
 
 fn parse_where(text: &str) -> Result<(Axis, String), String> {

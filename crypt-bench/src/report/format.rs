@@ -59,6 +59,16 @@ pub fn percent(ratio: f64) -> String {
         .to_owned()
 }
 
+/// A factor: `3.4 times`, without a decimal from 10 on.
+#[must_use]
+pub fn times(ratio: f64) -> String {
+    if ratio < 9.95 {
+        format!("{ratio:.1} times")
+    } else {
+        format!("{ratio:.0} times")
+    }
+}
+
 /// A size in bytes as harnesses write it: `4k`, `1m`, or plain bytes.
 #[must_use]
 pub fn size(bytes: u64) -> String {
@@ -141,6 +151,8 @@ mod tests {
         assert_eq!(percent_change(0.931), "−6.9\u{a0}%");
         assert_eq!(percent_change(1.0), "±0.0\u{a0}%");
         assert_eq!(percent_change(0.999_99), "±0.0\u{a0}%");
+        assert_eq!(times(3.44), "3.4 times");
+        assert_eq!(times(139.9), "140 times");
         assert_eq!(percent(0.75), "25\u{a0}%");
         assert_eq!(percent(f64::NAN), "not finite");
     }

@@ -39,20 +39,28 @@ const PARAMETERS: [&str; 23] = [
     "seed",
 ];
 
+/// Columns after the metrics.
+const REST: [&str; 11] = [
+    "wait_ns_mean",
+    "dispatch_ns_mean",
+    "cipher_ns_mean",
+    "device_ns_mean",
+    "inline_share",
+    "bw_relative_spread",
+    "repeats_valid",
+    "repeats",
+    "samples",
+    "state",
+    "doubts",
+];
+
 /// A table with a heading, RFC 4180.
 #[must_use]
 pub fn csv(report: &Report<'_>) -> String {
     let columns: Vec<&str> = PARAMETERS
         .into_iter()
         .chain(Metric::ALL.map(Metric::key))
-        .chain([
-            "bw_relative_spread",
-            "repeats_valid",
-            "repeats",
-            "samples",
-            "state",
-            "doubts",
-        ])
+        .chain(REST)
         .collect();
     let mut text = columns.join(",") + "\r\n";
     for cell in &report.cells {
@@ -93,21 +101,22 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
         Cell::Invalid { .. } => "invalid",
         Cell::Missing => "missing",
     };
-    let samples = cell.figures.as_ref().ok().and_then(Option::as_ref);
-    for (name, value) in [
-        (
-            "bw_relative_spread",
-            json!(cell.relative_spread(Metric::Throughput)),
-        ),
-        ("repeats_valid", json!(cell.repeats.len())),
-        ("repeats", json!(cell.records.len())),
-        (
-            "samples",
-            json!(samples.map_or(0, |figures| figures.lat.samples)),
-        ),
-        ("state", json!(state)),
-        ("doubts", json!(cell.doubts())),
-    ] {
+    let figures = cell.figures.as_ref().ok().and_then(Option::as_ref);
+    let stages = figures.map(|figures| figures.stages);
+    let rest = [
+        json!(stages.map(|stages| stages.wait_ns_mean)),
+        json!(stages.map(|stages| stages.dispatch_ns_mean)),
+        json!(stages.map(|stages| stages.cipher_ns_mean)),
+        json!(stages.map(|stages| stages.device_ns_mean)),
+        json!(figures.and_then(|figures| figures.inline_share)),
+        json!(cell.relative_spread(Metric::Throughput)),
+        json!(cell.repeats.len()),
+        json!(cell.records.len()),
+        json!(figures.map_or(0, |figures| figures.lat.samples)),
+        json!(state),
+        json!(cell.doubts()),
+    ];
+    for (name, value) in REST.into_iter().zip(rest) {
         object.insert(name.to_owned(), value);
     }
     object

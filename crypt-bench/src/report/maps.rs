@@ -7,8 +7,9 @@
 #![forbid(unsafe_code)]
 
 use super::axis::Axis;
+use super::cells::CellSummary;
 use super::chart::HeatMap;
-use super::compare::{Lineup, is_adaptive};
+use super::compare::{Lineup, against_best, is_adaptive};
 use super::format::Unit;
 use super::grid::{Cell, Grid};
 use super::metric::Metric;
@@ -68,54 +69,105 @@ pub fn of_ratios(report: &Report<'_>, facet: &Facet, metric: Metric) -> Option<H
 /// position the cell is invalid and names an axis that tells them apart.
 pub fn over(
     report: &Report<'_>,
-    (x, y): (Axis, Axis),
+    axes: (Axis, Axis),
     metric: Metric,
     wanted: impl Fn(&CellParams) -> bool,
 ) -> HeatMap {
-    let cells: Vec<_> = report.cells.iter().filter(|c| wanted(c.params)).collect();
+    let picked: Vec<_> = report.cells.iter().filter(|c| wanted(c.params)).collect();
+    let grid = spread(&picked, axes, |here| match only(here) {
+        Ok(cell) => cell.cell(metric),
+        Err(instead) => instead,
+    });
+    let scale = value_scale(grid.values().collect());
+    values(grid, metric, ("", &shared(&picked, axes)), scale)
+}
+
+/// One policy divided by another over any two axes, as [`over`].
+pub fn ratio_over(
+    report: &Report<'_>,
+    axes: (Axis, Axis),
+    metric: Metric,
+    lineup: &Lineup,
+    wanted: impl Fn(&CellParams) -> bool,
+) -> HeatMap {
+    let named: Vec<&str> = lineup.policies().collect();
+    let taken =
+        |c: &&CellSummary<'_>| named.contains(&c.params.policy.as_str()) && wanted(c.params);
+    let picked: Vec<_> = report.cells.iter().filter(taken).collect();
+    let grid = spread(&picked, axes, |here| {
+        for policy in &named {
+            let of_policy: Vec<_> = here
+                .iter()
+                .copied()
+                .filter(|c| c.params.policy == *policy)
+                .collect();
+            if let Err(instead) = only(&of_policy) {
+                return instead;
+            }
+        }
+        against_best(here, &lineup.candidate, &lineup.others, metric)
+            .map_or_else(|instead| instead, |comparison| comparison.cell())
+    });
+    ratios(grid, lineup, metric, &shared(&picked, axes))
+}
+
+/// Lays cells out over two axes: across, and down.
+fn spread<'a, 'b>(
+    cells: &[&'b CellSummary<'a>],
+    (x, y): (Axis, Axis),
+    mut cell: impl FnMut(&[&'b CellSummary<'a>]) -> Cell,
+) -> Grid {
     let params = || cells.iter().map(|cell| cell.params);
     let (rows, columns) = (axis(y, params()), axis(x, params()));
     let (row_labels, column_labels) = (rows.labels.clone(), columns.labels.clone());
-    let grid = Grid::from_fn(rows, columns, |row, column| {
-        let here: Vec<_> = cells
-            .iter()
-            .filter(|cell| {
-                y.text(cell.params) == row_labels[row].text
-                    && x.text(cell.params) == column_labels[column].text
-            })
-            .collect();
-        match here.as_slice() {
-            [] => Cell::Missing,
-            [only] => only.cell(metric),
-            [first, rest @ ..] => {
-                let differs = |axis: &Axis| {
-                    rest.iter()
-                        .any(|c| axis.text(c.params) != axis.text(first.params))
-                };
-                let name = Axis::ALL
-                    .into_iter()
-                    .find(differs)
-                    .map_or("run", Axis::name);
-                Cell::invalid(format!("{} cells that differ in {name}", here.len()))
-            }
+    Grid::from_fn(rows, columns, |row, column| {
+        let is_here = |cell: &&&CellSummary<'_>| {
+            y.text(cell.params) == row_labels[row].text
+                && x.text(cell.params) == column_labels[column].text
+        };
+        cell(&cells.iter().filter(is_here).copied().collect::<Vec<_>>())
+    })
+}
+
+/// The one cell; else what to show instead.
+fn only<'a, 'b>(cells: &[&'b CellSummary<'a>]) -> Result<&'b CellSummary<'a>, Cell> {
+    match cells {
+        [] => Err(Cell::Missing),
+        [only] => Ok(only),
+        [first, rest @ ..] => {
+            let differs = |axis: &Axis| {
+                let of_first = axis.text(first.params);
+                rest.iter().any(|cell| axis.text(cell.params) != of_first)
+            };
+            let name = Axis::ALL
+                .into_iter()
+                .find(differs)
+                .map_or("run", Axis::name);
+            let why = format!("{} cells that differ in {name}", cells.len());
+            Err(Cell::invalid(why))
         }
-    });
-    let scale = value_scale(grid.values().collect());
-    let shared: Vec<String> = Axis::ALL
+    }
+}
+
+/// What all cells have in common, of what a reader wants to know first.
+fn shared(cells: &[&CellSummary<'_>], (x, y): (Axis, Axis)) -> String {
+    let params = || cells.iter().map(|cell| cell.params);
+    let told = [
+        Axis::Device,
+        Axis::Rw,
+        Axis::BlockSize,
+        Axis::Depth,
+        Axis::Policy,
+    ];
+    let words: Vec<String> = told
         .into_iter()
-        .filter(|a| {
-            matches!(
-                a,
-                Axis::Device | Axis::Rw | Axis::Policy | Axis::BlockSize | Axis::Depth
-            )
-        })
-        .filter(|a| *a != x && *a != y)
-        .filter_map(|a| match a.positions(params()).as_slice() {
-            [only] => Some(format!("{} {only}", a.name())),
+        .filter(|axis| *axis != x && *axis != y)
+        .filter_map(|axis| match axis.positions(params()).as_slice() {
+            [only] => Some(format!("{} {only}", axis.name())),
             _ => None,
         })
         .collect();
-    values(grid, metric, ("", &shared.join(" · ")), scale)
+    words.join(" · ")
 }
 
 fn values(grid: Grid, metric: Metric, (policy, of): (&str, &str), scale: Scale) -> HeatMap {
@@ -257,6 +309,26 @@ mod tests {
         assert_eq!(map.grid.values().count(), 2);
         let map = over(&report, axes, Metric::Throughput, |_| false);
         assert!(map.grid.has_no_value());
+    }
+
+    #[test]
+    fn one_policy_over_another_and_no_ratio_where_cells_are_ambiguous() {
+        let runs = runs();
+        let report = Report::new(&runs);
+        let lineup = Lineup {
+            candidate: "workqueue".to_owned(),
+            others: vec!["inline".to_owned()],
+        };
+        let axes = (Axis::BlockSize, Axis::Depth);
+        let map = ratio_over(&report, axes, Metric::Throughput, &lineup, |_| true);
+        assert_eq!(map.title, "Throughput · workqueue ÷ inline");
+        assert!(
+            map.grid.values().count() == 2 && map.grid.values().all(|v| (v - 1.5).abs() < 1e-9)
+        );
+        let axes = (Axis::BlockSize, Axis::Device);
+        let map = ratio_over(&report, axes, Metric::Throughput, &lineup, |_| true);
+        let why = Cell::invalid("2 cells that differ in depth");
+        assert_eq!(map.grid.cell(0, 0), &why);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use super::format::Unit;
-use crate::result::{Distribution, ResultRecord};
+use crate::result::{Distribution, ResultRecord, Stages};
 use crate::summary;
 
 /// A number that every valid cell has.
@@ -120,6 +120,11 @@ pub struct Figures {
     pub iops: f64,
     /// From submission to completion, all samples of both directions.
     pub lat: Distribution,
+    /// Where the time of a request went, averaged over all of them.
+    pub stages: Stages,
+    /// Share of the requests whose cipher ran on the queue's own thread, 0..=1; `None` without any
+    /// cipher work.
+    pub inline_share: Option<f64>,
 }
 
 impl Figures {
@@ -148,8 +153,38 @@ impl Figures {
             bw_bytes_per_s: weighted(ResultRecord::bw_bytes_per_s),
             iops: weighted(ResultRecord::iops),
             lat: lat.ok_or("no samples")?,
+            stages: stages(records),
+            inline_share: inline_share(records),
         })
     }
+}
+
+fn stages(records: &[&ResultRecord]) -> Stages {
+    let mut sum = Stages::default();
+    let mut ios = 0.0;
+    for stats in records.iter().flat_map(|record| record.directions()) {
+        let weight = stats.ios as f64;
+        ios += weight;
+        sum.wait_ns_mean += stats.stages.wait_ns_mean * weight;
+        sum.dispatch_ns_mean += stats.stages.dispatch_ns_mean * weight;
+        sum.cipher_ns_mean += stats.stages.cipher_ns_mean * weight;
+        sum.device_ns_mean += stats.stages.device_ns_mean * weight;
+    }
+    Stages {
+        wait_ns_mean: sum.wait_ns_mean / ios,
+        dispatch_ns_mean: sum.dispatch_ns_mean / ios,
+        cipher_ns_mean: sum.cipher_ns_mean / ios,
+        device_ns_mean: sum.device_ns_mean / ios,
+    }
+}
+
+fn inline_share(records: &[&ResultRecord]) -> Option<f64> {
+    let placements = records.iter().map(|record| &record.achieved.placements);
+    let (inline, all) = placements.fold((0, 0), |(inline, all), placed| {
+        let here = placed.inline + placed.offload + placed.split;
+        (inline + placed.inline, all + here)
+    });
+    (all > 0).then(|| inline as f64 / all as f64)
 }
 
 #[cfg(test)]
@@ -173,6 +208,9 @@ mod tests {
         let figures = Figures::of(&[&long, &short]).unwrap();
         assert!((figures.bw_bytes_per_s - 2.5e9).abs() < 1.0);
         assert_eq!(figures.lat.samples, 200);
+        let share = figures.inline_share.unwrap();
+        assert!((share - 1000.0 / 1011.0).abs() < 1e-12, "{share}");
+        assert!(figures.stages.cipher_ns_mean > figures.stages.wait_ns_mean);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use super::cells::CellSummary;
 use super::compare::{Comparison, Overall, gain};
-use super::format::{percent, percent_change, size};
+use super::format::{percent, percent_change, size, times};
 use super::grid::{Cell, Noise};
 use super::metric::Metric;
 use super::model::{Facet, Report};
@@ -136,7 +136,7 @@ fn against_one(other: &str, overall: &Overall) -> String {
     if overall.noise() == Noise::Within {
         format!("on a par with {other} ({size} {way}, within noise)")
     } else if overall.ratio >= TIMES_FROM {
-        format!("{:.1} times as fast as {other}", overall.ratio)
+        format!("{} as fast as {other}", times(overall.ratio))
     } else {
         format!("{size} {way} than {other}")
     }
@@ -145,13 +145,16 @@ fn against_one(other: &str, overall: &Overall) -> String {
 /// A ratio to another policy in words.
 fn against(ratio: f64, other: &str) -> String {
     if ratio >= TIMES_FROM {
-        format!("{ratio:.1} times that of {other}")
+        format!("{} that of {other}", times(ratio))
     } else {
         format!("{} than {other}", more_or_less(ratio))
     }
 }
 
 fn more_or_less(ratio: f64) -> String {
+    if ratio >= TIMES_FROM {
+        return format!("{} as high", times(ratio));
+    }
     let way = if ratio < 1.0 { "lower" } else { "higher" };
     format!("{} {way}", percent(ratio))
 }
@@ -164,7 +167,7 @@ fn basis(means: &[(&str, Overall)]) -> String {
         .filter_map(|(other, overall)| {
             let (least, most) = overall.over_repeats?;
             Some(if least >= TIMES_FROM {
-                format!("{least:.1} to {most:.1} times {other}")
+                format!("{least:.1} to {} {other}", times(most))
             } else {
                 let (least, most) = (percent_change(least), percent_change(most));
                 format!("{least} to {most} against {other}")

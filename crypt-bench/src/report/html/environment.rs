@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use super::super::cells::Run;
 use super::super::escape::escape;
-use super::super::format::size;
 use super::super::model::Report;
 use crate::manifest::{Environment, State};
 
@@ -176,11 +175,12 @@ fn locked(environment: &Environment) -> String {
 }
 
 fn bytes(bytes: u64) -> String {
-    let gib = bytes as f64 / (1_u64 << 30) as f64;
-    if gib >= 1.0 {
-        format!("{gib:.1} GiB")
-    } else {
-        format!("{} bytes", size(bytes))
+    let in_units_of = |shift: u32| bytes as f64 / (1_u64 << shift) as f64;
+    match bytes.checked_ilog2().unwrap_or(0) {
+        30.. => format!("{:.1} GiB", in_units_of(30)),
+        20.. => format!("{:.1} MiB", in_units_of(20)),
+        10.. => format!("{:.1} KiB", in_units_of(10)),
+        _ => format!("{bytes} bytes"),
     }
 }
 

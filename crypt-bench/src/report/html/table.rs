@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::super::axis::Axis;
 use super::super::cells::CellSummary;
 use super::super::escape::escape;
-use super::super::format::percent;
+use super::super::format::{Unit, percent};
 use super::super::grid::Cell;
 use super::super::metric::Metric;
 use super::super::model::{Facet, Report};
@@ -17,8 +17,9 @@ pub(super) fn cells(report: &Report<'_>) -> String {
     let has_extra = report.facets.iter().any(|facet| !facet.extra.is_empty());
     let mut html = String::from(
         "<section id=\"numbers\">\n<h2>Every number</h2>\n<p class=\"quiet\">Latency is \
-         <em>lat</em>, from submission to completion. Spread is half the range of the repeats' \
-         throughput. Press a heading to sort.</p>\n<p class=\"filter\" hidden><label>Find \
+         <em>lat</em>, from submission to completion; Wait (for a worker), Dispatch, Cipher and \
+         Device are its means. Inline is the share of requests whose cipher ran on the queue's own \
+         thread. Spread is half the range of the repeats' throughput. Press a heading to sort.</p>\n<p class=\"filter\" hidden><label>Find \
          <input type=\"search\" id=\"filter\" placeholder=\"memory randread adaptive\"></label> \
          <span id=\"found\" class=\"quiet\" role=\"status\"></span></p>\n\
          <div class=\"all\" tabindex=\"0\" role=\"region\" aria-label=\"Every number\">\
@@ -60,6 +61,11 @@ fn headings(has_extra: bool) -> String {
         "p50",
         "p99",
         "p99.9",
+        "Wait",
+        "Dispatch",
+        "Cipher",
+        "At device",
+        "Inline",
         "Spread",
         "Repeats",
         "Samples",
@@ -93,6 +99,7 @@ fn row(facet: &Facet, cell: &CellSummary<'_>, has_extra: bool) -> String {
     for metric in Metric::ALL {
         html += &number(&cell.cell(metric), metric);
     }
+    html += &stages(cell);
     html += &match cell.relative_spread(Metric::Throughput) {
         Some(spread) => format!("<td data-v=\"{spread}\">±{}</td>", percent(1.0 + spread)),
         None => "<td data-v=\"\">unknown</td>".to_owned(),
@@ -118,6 +125,27 @@ fn row(facet: &Facet, cell: &CellSummary<'_>, has_extra: bool) -> String {
         "<td class=\"t doubts{bad}\">{}</td></tr>",
         escape(&doubts)
     );
+    html
+}
+
+/// Where the time went, and where the cipher ran.
+fn stages(cell: &CellSummary<'_>) -> String {
+    let Ok(Some(figures)) = &cell.figures else {
+        return "<td data-v=\"\"></td>".repeat(5);
+    };
+    let stages = &figures.stages;
+    let mut html: String = [
+        stages.wait_ns_mean,
+        stages.dispatch_ns_mean,
+        stages.cipher_ns_mean,
+        stages.device_ns_mean,
+    ]
+    .map(|ns| format!("<td data-v=\"{ns}\">{}</td>", Unit::Nanoseconds.text(ns)))
+    .concat();
+    html += &match figures.inline_share {
+        Some(share) => format!("<td data-v=\"{share}\">{:.0} %</td>", share * 100.0),
+        None => "<td data-v=\"\">none</td>".to_owned(),
+    };
     html
 }
 
