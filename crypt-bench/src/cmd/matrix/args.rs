@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "direct", help_heading = "Conditions")]
     pub(super) buffered: bool,
 
-    /// Folder for the results [default: reports/<time>-<host>]
+    /// Folder for the results [default: reports/TIME-HOST]
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(super) out: Option<PathBuf>,
 
