@@ -23,3 +23,8 @@ pub use error::{Errno, Error, ErrorKind, Result};
 pub use queue::{Completion, Queue, Ticket};
 pub use volume::{QueueOptions, Volume, VolumeBuilder};
 pub use volume_io::VolumeIo;
+
+/// The example in the README, compiled and run by `cargo test`.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
