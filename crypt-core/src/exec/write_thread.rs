@@ -1,7 +1,7 @@
 //! A volume's write thread: issues encrypted writes in sector order through a device queue of its
 //! own, as dm-crypt does unless told `submit_from_crypt_cpus`.
 //!
-//! Workers post encrypted writes; the thread sorts them ([`SortedWrites`]), pushes them to the
+//! Workers post encrypted writes; the thread sorts them (`SortedWrites`), pushes them to the
 //! device, and posts each result to the mailbox of the lane that the write came from. A failed
 //! write is an ordinary completion; a short one is passed on as it is, and the pipeline continues
 //! it. Should the device's queue panic, every write it held fails with `EIO` and so does every later
