@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use aes::cipher::inout::InOutBuf;
-use aes::cipher::{BlockCipherEncrypt, BlockSizeUser, consts::U16};
+use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, consts::U16};
 use aes::{Aes128, Aes256};
 
 use super::Backend;
@@ -17,6 +17,9 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) trait Blocks: Send + Sync {
     /// Encrypts each block by itself. The length of `data` is a multiple of 16.
     fn encrypt(&self, data: InOutBuf<'_, '_, u8>);
+
+    /// Decrypts each block by itself. The length of `data` is a multiple of 16.
+    fn decrypt(&self, data: InOutBuf<'_, '_, u8>);
 }
 
 /// Keys AES-128 (16 bytes) or AES-256 (32 bytes). `portable` and `batched` are the same here.
@@ -55,9 +58,17 @@ fn kernel_blocks<I: x86::InstructionSet>(key: &[u8]) -> Result<Box<dyn Blocks>> 
 
 struct Library<C>(C);
 
-impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16> + Send + Sync> Blocks for Library<C> {
+impl<C> Blocks for Library<C>
+where
+    C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Send + Sync,
+{
     fn encrypt(&self, data: InOutBuf<'_, '_, u8>) {
         let (blocks, _) = data.into_chunks();
         self.0.encrypt_blocks_inout(blocks);
+    }
+
+    fn decrypt(&self, data: InOutBuf<'_, '_, u8>) {
+        let (blocks, _) = data.into_chunks();
+        self.0.decrypt_blocks_inout(blocks);
     }
 }

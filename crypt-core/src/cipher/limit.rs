@@ -56,6 +56,14 @@ impl AesLimit {
         self.blocks.encrypt(whole_blocks(buf.into()));
     }
 
+    /// Decrypts the blocks of `buf` where they are.
+    ///
+    /// # Panics
+    /// Where the length is not a multiple of 16.
+    pub fn decrypt_in_place(&self, buf: &mut [u8]) {
+        self.blocks.decrypt(whole_blocks(buf.into()));
+    }
+
     /// The backend that runs.
     #[must_use]
     pub fn backend(&self) -> Backend {
@@ -104,6 +112,8 @@ mod tests {
                         expected.to_be_bytes().repeat(blocks),
                         "{backend} {blocks}"
                     );
+                    limit.decrypt_in_place(&mut buf);
+                    assert_eq!(buf, plaintext.repeat(blocks), "{backend} {blocks}");
                 }
             }
         }

@@ -82,13 +82,13 @@ impl<'a, V: Vector, const ROUNDS: usize> Keys<'a, V, ROUNDS> {
         V::round_key(self.isa, &self.keys.0[ROUNDS])
     }
 
-    /// Encrypts blocks to which the first key has been added.
+    /// All rounds, on blocks to which the first key has been added.
     #[inline(always)]
-    pub(super) fn encrypt_all<const N: usize>(&self, states: &mut [V; N]) {
-        self.inner_rounds::<Encrypt, N>(states);
+    pub(super) fn all_rounds<W: Way, const N: usize>(&self, states: &mut [V; N]) {
+        self.inner_rounds::<W, N>(states);
         let last = self.last();
         for state in states {
-            *state = state.encrypt_last(last);
+            *state = W::last(*state, last);
         }
     }
 
@@ -104,9 +104,9 @@ impl<'a, V: Vector, const ROUNDS: usize> Keys<'a, V, ROUNDS> {
     }
 }
 
-/// Encrypts every block for itself, without a mode. The length of `data` is a multiple of 16.
+/// Every block for itself, without a mode. The length of `data` is a multiple of 16.
 #[inline(always)]
-pub(super) fn ecb<V: Vector, const ROUNDS: usize>(
+pub(super) fn ecb<V: Vector, W: Way, const ROUNDS: usize>(
     isa: V::Isa,
     keys: &RoundKeys,
     data: InOutBuf<'_, '_, u8>,
@@ -118,18 +118,18 @@ pub(super) fn ecb<V: Vector, const ROUNDS: usize>(
         ($($vectors:expr),*) => {$(
             while left >= $vectors * V::BLOCKS {
                 // SAFETY: `left` blocks are still in the buffers, which are the same or disjoint.
-                unsafe { ecb_batch::<V, ROUNDS, { $vectors }>(isa, keys, src, dst) };
+                unsafe { ecb_batch::<V, W, ROUNDS, { $vectors }>(isa, keys, src, dst) };
                 left -= $vectors * V::BLOCKS;
                 src = src.wrapping_add($vectors * V::BYTES);
                 dst = dst.wrapping_add($vectors * V::BYTES);
             }
         )*};
     }
-    whole_batches!(BATCH, 4, 2, 1);
+    whole_batches!(BATCH, 1);
     if left > 0 {
         // SAFETY: `left` blocks are still in the source.
         let mut states = [unsafe { V::load_partial(isa, src, left) }.xor(keys.first())];
-        keys.encrypt_all(&mut states);
+        keys.all_rounds::<W, _>(&mut states);
         // SAFETY: `left` blocks are still in the destination.
         unsafe { states[0].store_partial(dst, left) };
     }
@@ -138,7 +138,7 @@ pub(super) fn ecb<V: Vector, const ROUNDS: usize>(
 /// # Safety
 /// `src` and `dst` are valid for `N` vectors, and are the same or don't overlap.
 #[inline(always)]
-unsafe fn ecb_batch<V: Vector, const ROUNDS: usize, const N: usize>(
+unsafe fn ecb_batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
     isa: V::Isa,
     keys: Keys<'_, V, ROUNDS>,
     src: *const u8,
@@ -152,7 +152,7 @@ unsafe fn ecb_batch<V: Vector, const ROUNDS: usize, const N: usize>(
         *state = block.xor(first);
         prefetch::<V, N>(index, src, dst);
     }
-    keys.encrypt_all(&mut states);
+    keys.all_rounds::<W, _>(&mut states);
     for (index, state) in states.into_iter().enumerate() {
         // SAFETY: the caller vouches for `N` vectors at `dst`.
         unsafe { state.store(dst.wrapping_add(index * V::BYTES)) };

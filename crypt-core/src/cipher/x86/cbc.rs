@@ -2,7 +2,7 @@
 //! in step, each lane of up to eight vectors holding the chain of its own unit.
 
 use super::InOutBuf;
-use super::aes::{BATCH, Decrypt, Keys, Way};
+use super::aes::{BATCH, Decrypt, Encrypt, Keys, Way};
 use super::ivs;
 use super::schedule::RoundKeys;
 use super::vector::Vector;
@@ -98,7 +98,7 @@ unsafe fn encrypt_in_step<V: Vector, const ROUNDS: usize, const N: usize>(
             let plaintext = unsafe { V::gather(isa, lane) };
             *chain = plaintext.xor3(*chain, first);
         }
-        keys.encrypt_all(&mut chains);
+        keys.all_rounds::<Encrypt, N>(&mut chains);
         for (index, chain) in chains.iter().enumerate() {
             let lane = |lane| {
                 units

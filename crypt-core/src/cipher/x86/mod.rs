@@ -82,8 +82,8 @@ pub(super) trait InstructionSet: Copy + Send + Sync + 'static {
         data: InOutBuf<'_, '_, u8>,
     );
 
-    /// Encryption of blocks one by one, without a mode. The length is a multiple of 16.
-    fn ecb<const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>);
+    /// Blocks one by one, without a mode. The length is a multiple of 16.
+    fn ecb<W: Way, const ROUNDS: usize>(self, keys: &RoundKeys, data: InOutBuf<'_, '_, u8>);
 }
 
 /// Implements [`InstructionSet`] for a proof and its vector: entry points that enable the instructions
@@ -113,8 +113,8 @@ macro_rules! kernels {
                 keys: &RoundKeys, ivs: Ivs<'_>, unit_len: usize, data: InOutBuf<'_, '_, u8>
             }
             $crate::cipher::x86::entry_point! {
-                ecb, [const ROUNDS: usize], [ROUNDS],
-                $isa, $features, aes::ecb::<$vector, ROUNDS>,
+                ecb, [W: Way, const ROUNDS: usize], [W, ROUNDS],
+                $isa, $features, aes::ecb::<$vector, W, ROUNDS>,
                 keys: &RoundKeys, data: InOutBuf<'_, '_, u8>
             }
         }
@@ -223,7 +223,11 @@ impl<I: InstructionSet, const ROUNDS: usize> AesKernel<I, ROUNDS> {
 
 impl<I: InstructionSet, const ROUNDS: usize> Blocks for AesKernel<I, ROUNDS> {
     fn encrypt(&self, data: InOutBuf<'_, '_, u8>) {
-        self.isa.ecb::<ROUNDS>(&self.keys.encrypt, data);
+        self.isa.ecb::<Encrypt, ROUNDS>(&self.keys.encrypt, data);
+    }
+
+    fn decrypt(&self, data: InOutBuf<'_, '_, u8>) {
+        self.isa.ecb::<Decrypt, ROUNDS>(&self.keys.decrypt, data);
     }
 }
 

@@ -10,13 +10,14 @@
 //! vectors to the next all tweaks move on together in the same way. The second whitening is merged
 //! into the key of the last round.
 
-use super::aes::{BATCH, Keys, Way, prefetch};
+use super::aes::{BATCH, Encrypt, Keys, Way, prefetch};
 use super::vector::{POWERS, Vector};
 use super::{InOutBuf, XtsKeys, ivs};
 use crate::cipher::xts::gf128::{Tweak, mul_x};
 use crate::iv::{Iv, Ivs};
 
-/// Encrypted IVs of one group of units: as many as fit in eight of the largest vectors.
+/// One block per lane of eight vectors, of the largest ones: encrypted IVs of one group of units, or the
+/// tweaks of one batch.
 #[repr(C, align(64))]
 struct Tweaks([Iv; 4 * BATCH]);
 
@@ -83,7 +84,7 @@ fn encrypt_iv_vectors<V: Vector, const ROUNDS: usize, const N: usize>(
     for state in &mut states {
         *state = state.xor(keys.first());
     }
-    keys.encrypt_all(&mut states);
+    keys.all_rounds::<Encrypt, N>(&mut states);
     for (state, lanes) in states.iter().zip(tweaks.0.chunks_exact_mut(V::BLOCKS)) {
         // SAFETY: the chunk has as many blocks as the vector.
         unsafe { state.store(lanes.as_mut_ptr().cast()) };
@@ -101,31 +102,29 @@ unsafe fn unit<V: Vector, W: Way, const ROUNDS: usize>(
     mut src: *const u8,
     mut dst: *mut u8,
 ) {
-    let partial_len = len % 16;
-    let steals = partial_len != 0;
     let mut tweaks = first_tweaks::<V>(isa, tweak);
-    let mut left = len / 16 - usize::from(steals);
-    while left >= BATCH * V::BLOCKS {
+    let mut left = len / 16;
+    while left > BATCH * V::BLOCKS {
         // SAFETY: `left` blocks are still in the buffers.
         unsafe { batch::<V, W, ROUNDS, BATCH>(isa, keys, &tweaks, src, dst) };
         left -= BATCH * V::BLOCKS;
-        if left == 0 && !steals {
-            return;
-        }
         src = src.wrapping_add(BATCH * V::BYTES);
         dst = dst.wrapping_add(BATCH * V::BYTES);
         for tweak in &mut tweaks {
             *tweak = tweak.mul_x8_per_block();
         }
     }
-    // SAFETY: `left` blocks are still in the buffers, fewer than a batch.
-    unsafe { tail::<V, W, ROUNDS>(isa, keys, &mut tweaks, left, src, dst) };
-    if steals {
-        src = src.wrapping_add(16 * left);
-        dst = dst.wrapping_add(16 * left);
-        let tweaks = two_tweaks(tweaks[0], left % V::BLOCKS);
-        // SAFETY: the last whole block and the partial one are still in the buffers.
-        unsafe { steal::<V, W, ROUNDS>(isa, keys, &tweaks, partial_len, src, dst) };
+    let ending = match len % 16 {
+        0 => None,
+        // SAFETY: `left` blocks, one or more, and the partial one are still in the source.
+        partial_len => Some(unsafe { Ending::read(&tweaks, left, partial_len, src) }),
+    };
+    // SAFETY: `left` blocks are still in the buffers, at most a batch.
+    unsafe { tail::<V, W, ROUNDS>(isa, keys, tweaks, left, src, dst) };
+    if let Some(ending) = ending {
+        let dst = dst.wrapping_add(16 * (left - 1));
+        // SAFETY: the last whole block and the partial one are at `dst`.
+        unsafe { ending.steal::<V, W, ROUNDS>(isa, keys, dst) };
     }
 }
 
@@ -172,46 +171,47 @@ unsafe fn batch<V: Vector, W: Way, const ROUNDS: usize, const N: usize>(
     }
 }
 
-/// What is left of a unit behind its last whole batch. Moves `tweaks` on by whole vectors, so that
-/// the block behind comes from the first one.
+/// The last batch of a unit, full or not.
 ///
 /// # Safety
-/// `src` and `dst` are valid for `blocks` blocks, and are the same or don't overlap; `blocks` is
-/// less than a batch.
+/// `src` and `dst` are valid for `blocks` blocks, and are the same or don't overlap; `blocks` is at
+/// most a batch.
 #[inline(always)]
 unsafe fn tail<V: Vector, W: Way, const ROUNDS: usize>(
     isa: V::Isa,
     keys: Keys<'_, V, ROUNDS>,
-    tweaks: &mut [V; BATCH],
+    mut tweaks: [V; BATCH],
     blocks: usize,
     mut src: *const u8,
     mut dst: *mut u8,
 ) {
     let mut left = blocks;
     macro_rules! batch_of {
-        ($vectors:literal) => {
+        ($vectors:expr) => {
             if left >= $vectors * V::BLOCKS {
                 let mut now = [tweaks[0]; $vectors];
                 now.copy_from_slice(&tweaks[..$vectors]);
                 // SAFETY: `left` blocks are still in the buffers.
-                unsafe { batch::<V, W, ROUNDS, $vectors>(isa, keys, &now, src, dst) };
+                unsafe { batch::<V, W, ROUNDS, { $vectors }>(isa, keys, &now, src, dst) };
                 left -= $vectors * V::BLOCKS;
+                if left == 0 {
+                    return;
+                }
                 tweaks.copy_within($vectors.., 0);
                 src = src.wrapping_add($vectors * V::BYTES);
                 dst = dst.wrapping_add($vectors * V::BYTES);
             }
         };
     }
+    batch_of!(BATCH);
     batch_of!(4);
     batch_of!(2);
     batch_of!(1);
-    if left > 0 {
-        // SAFETY: `left` blocks, fewer than a vector, are still in the source.
-        let block = unsafe { V::load_partial(isa, src, left) };
-        let out = one::<V, W, ROUNDS>(keys, block, tweaks[0]);
-        // SAFETY: as many blocks are still in the destination.
-        unsafe { out.store_partial(dst, left) };
-    }
+    // SAFETY: `left` blocks, fewer than a vector, are still in the source.
+    let block = unsafe { V::load_partial(isa, src, left) };
+    let out = one::<V, W, ROUNDS>(keys, block, tweaks[0]);
+    // SAFETY: as many blocks are still in the destination.
+    unsafe { out.store_partial(dst, left) };
 }
 
 /// One vector by itself.
@@ -222,45 +222,100 @@ fn one<V: Vector, W: Way, const ROUNDS: usize>(keys: Keys<'_, V, ROUNDS>, block:
     W::last(states[0], keys.last().xor(tweak))
 }
 
-/// The tweaks of two successive blocks, the first of them in lane `lane`.
-#[inline(always)]
-fn two_tweaks<V: Vector>(tweaks: V, lane: usize) -> [Iv; 2] {
-    let mut blocks = [[0; 16]; 4];
-    // SAFETY: a vector has at most four blocks.
-    unsafe { tweaks.store(blocks.as_mut_ptr().cast()) };
-    let tweak = Tweak::from_le_bytes(blocks[lane]);
-    [blocks[lane], mul_x(tweak).to_le_bytes()]
+/// The end of a unit that is not a multiple of 16 bytes, for ciphertext stealing (IEEE 1619, 5.3.2 and
+/// 5.4.2): the last whole block lends its end to the partial block behind it.
+///
+/// All of it is read before the last batch is written, because source and destination may be the
+/// same. Numbers take the place of copies of a few bytes, which would stall the loads behind them.
+struct Ending {
+    /// The last whole block of the source.
+    whole: Iv,
+    /// The partial block of the source, filled up with zeros.
+    partial: u128,
+    partial_len: usize,
+    /// Of the last whole block and of the partial one. Decryption uses them in the other order.
+    tweaks: [Iv; 2],
 }
 
-/// Ciphertext stealing (IEEE 1619, 5.3.2 and 5.4.2): the last whole block lends its end to the
-/// partial block behind it. Decryption uses the two tweaks in the other order.
-///
-/// # Safety
-/// `src` and `dst` are valid for `16 + partial_len` bytes, and are the same or don't overlap;
-/// `partial_len` is less than 16.
+impl Ending {
+    /// # Safety
+    /// `src` is valid for `blocks` blocks, one to a batch, and the partial one.
+    #[inline(always)]
+    unsafe fn read<V: Vector>(
+        tweaks: &[V; BATCH],
+        blocks: usize,
+        partial_len: usize,
+        src: *const u8,
+    ) -> Self {
+        let src = src.wrapping_add(16 * (blocks - 1));
+        // SAFETY: the caller vouches for a whole block.
+        let whole = unsafe { src.cast::<Iv>().read_unaligned() };
+        let end = src.wrapping_add(partial_len).cast::<Iv>();
+        // SAFETY: the end of the whole block and the partial one are 16 bytes.
+        let end = u128::from_le_bytes(unsafe { end.read_unaligned() });
+        Self {
+            whole,
+            partial: end >> (128 - 8 * partial_len),
+            partial_len,
+            tweaks: two_tweaks(tweaks, blocks - 1),
+        }
+    }
+
+    /// Writes the last whole block and the partial one. Encryption takes from `dst` what the last
+    /// whole block has become by then.
+    ///
+    /// # Safety
+    /// `dst` is valid for a whole block and the partial one.
+    #[inline(always)]
+    unsafe fn steal<V: Vector, W: Way, const ROUNDS: usize>(
+        self,
+        isa: V::Isa,
+        keys: Keys<'_, V, ROUNDS>,
+        dst: *mut u8,
+    ) {
+        let [tweak, next] = &self.tweaks;
+        let (lent, joined_tweak) = if W::ENCRYPTS {
+            // SAFETY: the caller vouches for a whole block.
+            (unsafe { dst.cast::<Iv>().read_unaligned() }, next)
+        } else {
+            (
+                by_itself::<V, W, ROUNDS>(isa, keys, &self.whole, next),
+                tweak,
+            )
+        };
+        let lent = u128::from_le_bytes(lent);
+        let partial_bits = 8 * self.partial_len;
+        let joined = self.partial | (lent >> partial_bits << partial_bits);
+        let out = by_itself::<V, W, ROUNDS>(isa, keys, &joined.to_le_bytes(), joined_tweak);
+        let end = dst.wrapping_add(self.partial_len).cast::<Iv>();
+        let lent_to_end = (lent << (128 - partial_bits)).to_le_bytes();
+        // SAFETY: the end of the whole block and the partial one are 16 bytes.
+        unsafe { end.write_unaligned(lent_to_end) };
+        // SAFETY: the caller vouches for a whole block.
+        unsafe { dst.cast::<Iv>().write_unaligned(out) };
+    }
+}
+
+/// One block by itself.
 #[inline(always)]
-unsafe fn steal<V: Vector, W: Way, const ROUNDS: usize>(
+fn by_itself<V: Vector, W: Way, const ROUNDS: usize>(
     isa: V::Isa,
     keys: Keys<'_, V, ROUNDS>,
-    tweaks: &[Iv; 2],
-    partial_len: usize,
-    src: *const u8,
-    dst: *mut u8,
-) {
-    let [first, second] = if W::ENCRYPTS { [0, 1] } else { [1, 0] };
-    // SAFETY: the caller vouches for a whole block.
-    let whole: Iv = unsafe { src.cast::<Iv>().read_unaligned() };
-    let lent = V::splat(isa, &whole);
-    let lent = one::<V, W, ROUNDS>(keys, lent, V::splat(isa, &tweaks[first])).first_block();
-    let mut joined = lent;
-    let from = src.wrapping_add(16);
-    // SAFETY: the caller vouches for the partial block, which is shorter than a whole one.
-    unsafe { std::ptr::copy_nonoverlapping(from, joined.as_mut_ptr(), partial_len) };
-    let to = dst.wrapping_add(16);
-    // SAFETY: the same place in the destination; the source has been read.
-    unsafe { lent.as_ptr().copy_to_nonoverlapping(to, partial_len) };
-    let joined = V::splat(isa, &joined);
-    let out = one::<V, W, ROUNDS>(keys, joined, V::splat(isa, &tweaks[second])).first_block();
-    // SAFETY: the caller vouches for a whole block.
-    unsafe { dst.cast::<Iv>().write_unaligned(out) };
+    block: &Iv,
+    tweak: &Iv,
+) -> Iv {
+    let (block, tweak) = (V::splat(isa, block), V::splat(isa, tweak));
+    one::<V, W, ROUNDS>(keys, block, tweak).first_block()
+}
+
+/// The tweaks of block `block` of a batch and of the block behind it.
+#[inline(always)]
+fn two_tweaks<V: Vector>(tweaks: &[V; BATCH], block: usize) -> [Iv; 2] {
+    let mut blocks = Tweaks([[0; 16]; 4 * BATCH]);
+    for (tweak, lanes) in tweaks.iter().zip(blocks.0.chunks_exact_mut(V::BLOCKS)) {
+        // SAFETY: the chunk has as many blocks as the vector.
+        unsafe { tweak.store(lanes.as_mut_ptr().cast()) };
+    }
+    let tweak = blocks.0[block];
+    [tweak, mul_x(Tweak::from_le_bytes(tweak)).to_le_bytes()]
 }
