@@ -24,6 +24,7 @@ struct Cli {
 enum Command {
     Matrix(Box<cmd::matrix::Args>),
     Report(cmd::report::Args),
+    Cipher(cmd::cipher::Args),
 }
 
 /// Why a command ended early.
@@ -80,6 +81,7 @@ pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Matrix(args) => cmd::matrix::run(&args),
         Command::Report(args) => cmd::report::run(&args),
+        Command::Cipher(args) => cmd::cipher::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

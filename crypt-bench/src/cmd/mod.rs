@@ -2,5 +2,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cipher;
 pub mod matrix;
 pub mod report;

@@ -194,7 +194,7 @@ fn map(args: &Args, report: &Report<'_>) -> crate::report::chart::HeatMap {
     }
 }
 
-fn write_file(path: &Path, text: &str) -> Outcome {
+pub(super) fn write_file(path: &Path, text: &str) -> Outcome {
     // Renaming over a device or a pipe would put a file in its place.
     let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
     let written = if is_special {

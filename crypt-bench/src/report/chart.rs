@@ -234,6 +234,8 @@ type Box2 = ((i32, i32), (i32, i32));
 const MARGIN: i32 = 8;
 const CELL_WIDTH: i32 = 76;
 const CELL_HEIGHT: i32 = 38;
+/// Longer labels lose their middle.
+const MOST_ROW_LABEL_CHARS: usize = 54;
 /// How far the colours of cells within noise go, of the way from the middle to the ends.
 const PALE: f64 = 0.35;
 
@@ -257,7 +259,7 @@ impl Layout {
         let (row_labels, column_labels) = (&map.grid.rows().labels, &map.grid.columns().labels);
         let (rows, columns) = (row_labels.len(), column_labels.len());
         let longest = row_labels.iter().map(|l| full(l).chars().count()).max();
-        let row_label_chars = longest.unwrap_or(0).min(34);
+        let row_label_chars = longest.unwrap_or(0).min(MOST_ROW_LABEL_CHARS);
         let left = (row_label_chars as i32 * 7 + 18).max(44);
         let has_groups = column_labels.iter().any(|label| !label.group.is_empty());
         let top = 72;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod cipher;
 mod ciphertext;
 mod common;
 mod keep;
