@@ -4,7 +4,9 @@
 //! `crypt-peers` compares what each picks on this CPU, then runs itself again with the C libraries
 //! held down by `OPENSSL_ia32cap` to the instruction sets of our lesser kernels: to VAES with AVX2, and
 //! to AES-NI. `crypt-peers BACKEND` compares one backend only.
-//! Every figure is the best of many short windows: what the code can do, not what else the machine did.
+//! The subjects take turns. The figure of a turn is its best window, shorter than a time slice of the
+//! scheduler: what the code can do, not what else the machine did. Tables show medians over the turns, and the
+//! medians of the ratios within turns.
 
 #![forbid(unsafe_code)]
 
@@ -19,9 +21,14 @@ use crypt_core::units::SectorSize;
 use crypt_peers::subject::{self, Direction, Subject};
 
 const TURN: Duration = Duration::from_millis(4);
-const TURNS: usize = 20;
+const TURNS: usize = 31;
 const WINDOW: Duration = Duration::from_micros(100);
 const WINDOW_BYTES: usize = 64 << 10;
+/// Where [`subject::all`] puts whom.
+const LIMIT: usize = 0;
+const OURS: usize = 1;
+const PEERS: std::ops::Range<usize> = 2..5;
+
 const REQUESTS: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 
 /// What `OPENSSL_ia32cap` hides from both C libraries, so that they have the instructions of a backend
@@ -88,8 +95,8 @@ fn compare(backend: Backend) -> Result<()> {
             let buf = &mut buffer.area_mut(Area::Data)[..request];
             check_agreement(&mut subjects, buf);
             for direction in [Direction::Encrypt, Direction::Decrypt] {
-                let rates = measure(&mut subjects, direction, buf);
-                print_row(sector_size, request, direction, &rates);
+                let turns = measure(&mut subjects, direction, buf);
+                print_row(sector_size, request, direction, &turns);
             }
         }
     }
@@ -97,30 +104,42 @@ fn compare(backend: Backend) -> Result<()> {
 }
 
 /// The subjects are the limit, ours, and the peers, in this order.
-fn print_row(sector_size: SectorSize, request: usize, direction: Direction, rates: &[f64]) {
-    let [limit, ours, peers @ ..] = rates else {
-        return;
-    };
+fn print_row(sector_size: SectorSize, request: usize, direction: Direction, turns: &[Vec<f64>]) {
+    let rate = |subject: usize| median(turns.iter().map(|rates| rates[subject]));
+    let ratio = |subject: usize| median(turns.iter().map(|rates| rates[OURS] / rates[subject]));
     print!(
-        "{:>7} {request:>8} {:>8}  {limit:>6.2} {ours:>6.2} ",
+        "{:>7} {request:>8} {:>8}  {:>6.2} {:>6.2} ",
         sector_size.bytes(),
-        direction.name()
+        direction.name(),
+        rate(LIMIT),
+        rate(OURS)
     );
-    for peer in peers {
-        print!(" {peer:>6.2} ({:>5.2})", ours / peer);
+    for peer in PEERS {
+        print!(" {:>6.2} ({:>5.2})", rate(peer), ratio(peer));
     }
-    println!("  {:.2} of the limit", ours / limit);
+    println!("  {:.2} of the limit", ratio(LIMIT));
 }
 
-/// Best rate of each subject in GB/s.
-fn measure(subjects: &mut [Box<dyn Subject>], direction: Direction, buf: &mut [u8]) -> Vec<f64> {
-    let mut best = vec![0.0_f64; subjects.len()];
-    for _ in 0..TURNS {
-        for (subject, best) in subjects.iter_mut().zip(&mut best) {
-            *best = best.max(best_window(&mut **subject, direction, buf));
-        }
-    }
-    best
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// For each turn, the rate of each subject in GB/s.
+fn measure(
+    subjects: &mut [Box<dyn Subject>],
+    direction: Direction,
+    buf: &mut [u8],
+) -> Vec<Vec<f64>> {
+    let mut turn = || -> Vec<f64> {
+        let rates = subjects.iter_mut();
+        rates
+            .map(|subject| best_window(&mut **subject, direction, buf))
+            .collect()
+    };
+    turn();
+    (0..TURNS).map(|_| turn()).collect()
 }
 
 /// The best of a turn's windows, each shorter than a time slice of the scheduler.
