@@ -227,9 +227,9 @@ impl HeatMap {
     }
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
-type Box2 = ((i32, i32), (i32, i32));
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type Box2 = ((i32, i32), (i32, i32));
 
 const MARGIN: i32 = 8;
 const CELL_WIDTH: i32 = 76;
@@ -309,7 +309,7 @@ impl Layout {
 
 /// How a text looks.
 #[derive(Clone, Copy)]
-enum Ink {
+pub(super) enum Ink {
     Title,
     Quiet,
     Label,
@@ -317,7 +317,7 @@ enum Ink {
     On(Rgb),
 }
 
-fn text(area: &Area<'_>, words: &str, at: (i32, i32), ink: Ink, side: HPos) -> Drawn {
+pub(super) fn text(area: &Area<'_>, words: &str, at: (i32, i32), ink: Ink, side: HPos) -> Drawn {
     let (size, color, style) = match ink {
         Ink::Title => (15.0, INK, FontStyle::Bold),
         Ink::Quiet => (12.0, MUTED, FontStyle::Normal),
@@ -334,11 +334,11 @@ fn text(area: &Area<'_>, words: &str, at: (i32, i32), ink: Ink, side: HPos) -> D
     area.draw_text(&plain(words), &style, at)
 }
 
-fn rect(area: &Area<'_>, (from, to): Box2, fill: Rgb) -> Drawn {
+pub(super) fn rect(area: &Area<'_>, (from, to): Box2, fill: Rgb) -> Drawn {
     area.draw(&Rectangle::new([from, to], plotters_color(fill).filled()))
 }
 
-fn plotters_color(color: Rgb) -> RGBColor {
+pub(super) fn plotters_color(color: Rgb) -> RGBColor {
     RGBColor(color.0, color.1, color.2)
 }
 

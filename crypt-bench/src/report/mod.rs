@@ -9,6 +9,7 @@ pub mod axis;
 pub mod cells;
 pub mod chart;
 pub mod compare;
+pub mod curve;
 pub mod escape;
 pub mod format;
 pub mod grid;

@@ -87,6 +87,14 @@ impl Palette {
     }
 }
 
+/// The colour of the line at `index` of a picture, of middle lightness for light and dark pages. Colours
+/// of neighbours are far apart; after eight they come back.
+#[must_use]
+pub fn line_color(index: usize) -> Rgb {
+    let turn = (index * 3 % 8) as f64 / 8.0;
+    from_oklch(0.63, 0.15, 255.0 + 360.0 * turn)
+}
+
 /// `t` in 0..=1. Chroma dips in the middle because sRGB holds little of it at cyan hues.
 fn sequential(t: f64) -> Rgb {
     let chroma = 0.115 - 0.045 * (std::f64::consts::PI * t).sin() + 0.04 * t * t;

@@ -85,7 +85,8 @@ fn every_flag_narrows() {
 #[test]
 fn people_get_a_table_and_a_heat_map() {
     let place = Place::new();
-    let flags = "cipher --seconds 0.01 --request 4k --sector-size 4k --svg map.svg";
+    let flags =
+        "cipher --seconds 0.01 --request 4k --sector-size 4k --svg map.svg --curve curve.svg";
     let output = place.succeed(flags);
     for expected in [
         "GB/s",
@@ -98,6 +99,13 @@ fn people_get_a_table_and_a_heat_map() {
     }
     let picture = fs::read_to_string(place.path("map.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("aes-xts-plain64"));
+    let curve = fs::read_to_string(place.path("curve.svg")).unwrap();
+    assert!(curve.starts_with("<svg") && curve.contains("one byte more, odd address"));
+    assert_eq!(
+        curve.matches("<polyline").count(),
+        4,
+        "two directions, aligned and not"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod lengths;
 mod measure;
 mod plan;
 mod show;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use super::report::{stdout_style, write_file, write_stdout};
 use crate::cli::{Failure, Outcome};
 use crate::definition::quantity::Size;
+use crate::report::curve::Curves;
 
 /// Measure ciphers in memory, beside the limit of the AES instructions and memory copy.
 #[derive(Debug, clap::Args)]
@@ -80,6 +82,11 @@ pub struct Args {
     /// Also write the heat map as a picture
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+
+    /// Also measure AES-256-XTS over data units of 512 bytes to 64 KiB, aligned and not, and write the
+    /// curves as a picture; takes ten times --seconds for each
+    #[arg(long, value_name = "FILE")]
+    pub curve: Option<PathBuf>,
 }
 
 /// Cipher specifications. Their notation may contain commas, so they are parsed as a whole.
@@ -140,10 +147,19 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.svg {
         write_file(path, &map.standalone_svg())?;
     }
+    if let Some(path) = &args.curve {
+        write_file(path, &curves(args)?.standalone_svg())?;
+    }
     if args.json {
         return write_stdout(&show::json(&records)?);
     }
     write_stdout(&show::text(&records, &map, stdout_style()))
+}
+
+fn curves(args: &Args) -> Outcome<Curves> {
+    let time = 10 * plan::time(args.seconds)?;
+    let curves = lengths::curves(&backends(&args.backend)?, &args.direction, time);
+    curves.map_err(|error| usage(&error))
 }
 
 /// An error of the library as one of the program.

@@ -139,7 +139,11 @@ fn threads(counts: &[usize]) -> Outcome<Vec<usize>> {
     }
 }
 
-fn time(seconds: f64) -> Outcome<Duration> {
+/// The time for each figure.
+///
+/// # Errors
+/// Where it is absurd.
+pub(super) fn time(seconds: f64) -> Outcome<Duration> {
     if (0.001..=3600.0).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }

@@ -89,7 +89,7 @@ fn of_limit(records: &[Record], record: &Record) -> Option<f64> {
     (record.cipher != LIMIT).then(|| record.gb_per_s / limit.gb_per_s)
 }
 
-fn name(direction: Direction) -> &'static str {
+pub(super) fn name(direction: Direction) -> &'static str {
     match direction {
         Direction::Encrypt => "encrypt",
         Direction::Decrypt => "decrypt",

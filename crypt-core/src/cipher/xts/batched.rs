@@ -3,7 +3,7 @@
 //! The work runs inside the closures that `aes` calls with its chosen instruction set enabled, so
 //! the tweak arithmetic around it is vectorised with the same instructions. The tweaks of a whole
 //! group of sectors are encrypted in one call, and a tile may span several sectors. There is no
-//! architecture-specific code here; on aarch64 `aes` uses the crypto extensions.
+//! architecture-specific code here; on aarch64 `aes` uses the crypto extensions, untested so far.
 
 #![forbid(unsafe_code)]
 
