@@ -1,7 +1,7 @@
 //! Every IV generator and sector size against images that `cryptsetup` encrypts in userspace.
 //!
 //! Prints `skipped` where cryptsetup is not installed. Not covered, because cryptsetup needs the
-//! kernel for them: `aes-xts-eboiv`, Adiantum, `iv_large_sectors`.
+//! kernel for them: `aes-xts-eboiv`, Adiantum, `iv_large_sectors`. `cipher_dm_crypt.rs` has those.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]

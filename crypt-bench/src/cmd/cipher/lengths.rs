@@ -78,7 +78,7 @@ fn subjects(backends: &[Backend], directions: &[Direction]) -> Result<Vec<Subjec
     Ok(subjects)
 }
 
-/// Eight whole blocks' worth of lengths to each doubling.
+/// Eight lengths to each doubling.
 fn lengths() -> impl Iterator<Item = usize> {
     let next = |length: &usize| Some(length + (1 << length.ilog2()) / 8);
     std::iter::successors(Some(SHORTEST), next).take_while(|length| *length <= LONGEST)
