@@ -121,6 +121,8 @@ fn what_cannot_be_measured_is_refused() {
         ("--request 1g", "at most 64m"),
         ("--request 512 --sector-size 4k", "nothing to measure"),
         ("--backend sse9", "available: "),
+        ("--svg no/map.svg", "there is no folder no"),
+        ("--curve no/curve.svg", "there is no folder no"),
         ("--threads 0", "1 to 1024"),
         ("--seconds 0", "0.001"),
         ("--seconds nan", "0.001"),

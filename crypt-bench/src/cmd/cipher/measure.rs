@@ -15,7 +15,7 @@ use crypt_core::units::SectorIndex;
 
 use super::plan::{Group, Subject};
 use super::{Direction, LIMIT, Record, usage};
-use crate::cli::Outcome;
+use crate::cli::{Failure, Outcome};
 
 /// Turns of each subject.
 const SLICES: u32 = 10;
@@ -37,8 +37,12 @@ enum Keyed {
 pub(super) fn group(group: &Group) -> Outcome<Vec<Record>> {
     let clock = Clock::monotonic();
     let slots = u32::try_from(group.threads).unwrap_or(u32::MAX);
-    let mut buffers =
-        SlotBuffer::allocate(slots, group.request_bytes).map_err(|error| usage(&error))?;
+    let mut buffers = SlotBuffer::allocate(slots, group.request_bytes).map_err(|_| {
+        Failure::usage(format!(
+            "no memory for two buffers of {} bytes for each of {slots} threads: give fewer --threads or a smaller --request",
+            group.request_bytes
+        ))
+    })?;
     let keyed: Vec<Keyed> = group.subjects.iter().map(keyed).collect::<Outcome<_>>()?;
     let mut best = vec![0.0_f64; keyed.len()];
     for _ in 0..SLICES {

@@ -11,7 +11,7 @@ mod measure;
 mod plan;
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crypt_core::cipher::Backend;
 use crypt_core::spec::CipherSpec;
@@ -139,6 +139,9 @@ const LIMIT: &str = "aes-ecb-limit";
 /// Values that can't be measured, and a picture that can't be written.
 pub fn run(args: &Args) -> Outcome {
     let groups = plan::groups(args)?;
+    for path in [&args.svg, &args.curve].into_iter().flatten() {
+        check_folder(path)?;
+    }
     let mut records = Vec::new();
     for group in &groups {
         records.extend(measure::group(group)?);
@@ -154,6 +157,20 @@ pub fn run(args: &Args) -> Outcome {
         return write_stdout(&show::json(&records)?);
     }
     write_stdout(&show::text(&records, &map, stdout_style()))
+}
+
+/// Measuring takes long enough to say at once that a picture has no place to go.
+fn check_folder(path: &Path) -> Outcome {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") && !folder.is_dir() => {
+            Err(Failure::usage(format!(
+                "{}: there is no folder {}",
+                path.display(),
+                folder.display()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn curves(args: &Args) -> Outcome<Curves> {
