@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crypt_core::clock::Clock;
 use crypt_core::device::memory::MemoryDevice;
@@ -22,6 +23,11 @@ use crypt_core::{Queue, QueueOptions, Result, Volume};
 
 const DEVICE_BYTES: u64 = 64 << 20;
 const TURN_NS: u64 = 4_000_000;
+/// A turn is at least this many times the bytes in flight, at this rate.
+const MIN_ROUNDS: u64 = 4;
+const BYTES_PER_NS: u64 = 4;
+/// Between turns, so that the queue of the last one no longer counts as running.
+const REST: Duration = Duration::from_micros(300);
 const TURNS: usize = 75;
 
 struct Cell {
@@ -118,11 +124,13 @@ impl Runner {
 
     /// Runs for one turn, and drains.
     fn turn(&mut self, cell: &Cell, counts: bool) -> Result<()> {
+        std::thread::sleep(REST);
         let clock = Clock::monotonic();
         let mut done = Vec::with_capacity(cell.depth as usize);
         let mut issued_ns = vec![0; cell.depth as usize];
         let (start_ns, mut bytes) = (clock.now_ns(), 0);
-        let end_ns = start_ns + TURN_NS;
+        let in_flight_bytes = u64::from(cell.depth) * cell.block;
+        let end_ns = start_ns + TURN_NS.max(MIN_ROUNDS * in_flight_bytes / BYTES_PER_NS);
         loop {
             let now_ns = clock.now_ns();
             while now_ns < end_ns

@@ -1,9 +1,9 @@
 //! What cipher work and hand-offs cost on this machine, measured when a volume is opened.
 //!
 //! A few milliseconds, on the calling thread and one worker at a time. Cipher times are the best of
-//! several runs; hand-off times are lower quartiles, split by whether the hand-off had to wake a
-//! worker: whatever else runs on the machine only adds to them. Measured by the clock that the data
-//! path uses.
+//! several runs; what a hand-off costs this thread is the lower quartile, with and without a worker
+//! to wake, since whatever else runs on the machine only adds to it. How long hand-offs take to arrive
+//! the workers measure themselves, here and ever after. All by the clock that the data path uses.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU8;
@@ -114,7 +114,6 @@ struct Prober {
 
 /// One hand-off.
 struct Probe {
-    wait_ns: u64,
     self_ns: u64,
     woke: bool,
 }
@@ -139,30 +138,26 @@ impl Prober {
         let asleep: Vec<_> = (0..ASLEEP_PROBES)
             .map_while(|_| self.let_everybody_sleep().then(|| self.probe()).flatten())
             .collect();
-        let all = || awake.iter().chain(&asleep);
-        let quartile = |woke: bool, field: fn(&Probe) -> u64| {
-            let mut values: Vec<_> = all()
+        let self_ns = |woke: bool| {
+            let all = awake.iter().chain(&asleep);
+            let mut values: Vec<_> = all
                 .filter(|probe| probe.woke == woke)
-                .map(field)
+                .map(|probe| probe.self_ns)
                 .collect();
             values.sort_unstable();
             values.get(values.len() / 4).map(|&ns| ns as f32)
         };
-        let (awake_ns, asleep_ns) = (
-            quartile(false, |p| p.wait_ns),
-            quartile(true, |p| p.wait_ns),
-        );
-        let (awake_self, asleep_self) = (
-            quartile(false, |p| p.self_ns),
-            quartile(true, |p| p.self_ns),
-        );
         // Workers that never spin are never found awake, and the other way round.
-        let or =
-            |first: Option<f32>, second: Option<f32>| first.or(second).unwrap_or(f32::INFINITY);
-        costs.handoff_awake_ns = or(awake_ns, asleep_ns);
-        costs.handoff_asleep_ns = or(asleep_ns, awake_ns).max(costs.handoff_awake_ns);
-        costs.handoff_self_ns = or(awake_self, asleep_self);
-        costs.wake_self_ns = (or(asleep_self, awake_self) - costs.handoff_self_ns).max(0.0);
+        let either = |first: Option<f32>, second: Option<f32>| first.or(second);
+        let known = |ns: u32| (ns > 0).then_some(ns as f32);
+        let load = self.lane.load(self.clock.now_ns());
+        let (awake_ns, asleep_ns) = (known(load.handoff_awake_ns), known(load.handoff_asleep_ns));
+        let never = f32::INFINITY;
+        costs.handoff_awake_ns = either(awake_ns, asleep_ns).unwrap_or(never);
+        costs.handoff_asleep_ns = either(asleep_ns, awake_ns).unwrap_or(never);
+        costs.handoff_self_ns = either(self_ns(false), self_ns(true)).unwrap_or(never);
+        let woken_self_ns = either(self_ns(true), self_ns(false)).unwrap_or(never);
+        costs.wake_self_ns = (woken_self_ns - costs.handoff_self_ns).max(0.0);
     }
 
     /// `None` where the pool has no room, or has been shut down.
@@ -189,7 +184,6 @@ impl Prober {
         let done = self.wait();
         self.buffer = done.buffer;
         Some(Probe {
-            wait_ns: done.wait_ns,
             self_ns,
             woke: self.lane.pool().stats().wake_ups != wake_ups,
         })

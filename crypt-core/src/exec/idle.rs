@@ -50,18 +50,20 @@ impl IdleWorkers {
     }
 
     /// Sleeps as `worker`, which is idle and awake, until woken or `has_work`. It is awake after.
-    pub(crate) fn sleep(&self, worker: usize, has_work: impl FnOnce() -> bool) {
+    /// Whether it slept.
+    pub(crate) fn sleep(&self, worker: usize, has_work: impl FnOnce() -> bool) -> bool {
         self.awake.fetch_sub(1, Ordering::Relaxed);
         let (word, bit) = self.bit(worker);
         word.fetch_or(bit, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if has_work() {
             self.rouse(worker);
-            return;
+            return false;
         }
         while word.load(Ordering::Acquire) & bit != 0 {
             std::thread::park();
         }
+        true
     }
 
     /// Wakes some sleeper; `false` where none is left. The lowest number is asked first, so that
@@ -125,7 +127,7 @@ mod tests {
             let sleeper = scope.spawn(|| {
                 idle.register(69);
                 idle.enter();
-                idle.sleep(69, || false);
+                assert!(idle.sleep(69, || false));
             });
             while idle.asleep() == 0 {
                 std::thread::yield_now();
@@ -142,7 +144,7 @@ mod tests {
     fn work_found_at_the_last_look_prevents_the_sleep() {
         let idle = IdleWorkers::new(1);
         idle.enter();
-        idle.sleep(0, || true);
+        assert!(!idle.sleep(0, || true));
         assert_eq!((idle.awake(), idle.asleep()), (1, 0));
     }
 }

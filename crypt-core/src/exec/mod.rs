@@ -14,9 +14,11 @@
 mod areas;
 pub mod bulk;
 mod calibrate;
+mod counters;
 mod cut;
 mod idle;
 pub mod lane;
+mod latency;
 mod mailbox;
 mod payload;
 pub mod pool;

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use super::shared::PoolShared;
 use super::worker;
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::OffloadRules;
+use crate::policy::{Costs, OffloadRules};
 
 /// How a pool is made. The default is one unpinned thread per CPU at normal priority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +98,27 @@ pub struct PoolLoad {
     pub awake_workers: u32,
     /// Bytes of cipher work that nobody has taken yet, of all queues.
     pub queued_bytes: u64,
+    /// From a hand-off to the start of the work on a worker that is awake, as measured; 0 before
+    /// the first time.
+    pub handoff_awake_ns: u32,
+    /// The same on a worker that sleeps.
+    pub handoff_asleep_ns: u32,
+}
+
+impl PoolLoad {
+    /// `costs` with the hand-off times that the pool has measured since.
+    #[must_use]
+    pub fn refine(&self, costs: Costs) -> Costs {
+        let newer = |measured_ns: u32, known_ns: f32| match measured_ns {
+            0 => known_ns,
+            ns => ns as f32,
+        };
+        Costs {
+            handoff_awake_ns: newer(self.handoff_awake_ns, costs.handoff_awake_ns),
+            handoff_asleep_ns: newer(self.handoff_asleep_ns, costs.handoff_asleep_ns),
+            ..costs
+        }
+    }
 }
 
 /// What a pool has done since its start.

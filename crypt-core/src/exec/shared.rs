@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crossbeam::queue::ArrayQueue;
 use crossbeam::utils::CachePadded;
 
+use super::counters::{Counters, bump};
 use super::idle::IdleWorkers;
+use super::latency::{Before, Latency};
 use super::pool::{PoolLoad, PoolStats, WorkerConfig};
 use super::presence::{Presence, Seat};
 use super::spinner::Spinner;
@@ -32,11 +34,10 @@ pub(crate) struct PoolShared {
     /// The worker pinned to each CPU.
     worker_on_cpu: Box<[Option<usize>]>,
     idle: IdleWorkers,
-    counters: Box<[CachePadded<WorkerCounters>]>,
-    queued_bytes: CachePadded<AtomicU64>,
+    counters: Counters,
+    traffic: CachePadded<Traffic>,
     /// Threads other than workers that need a core: queues, write threads.
     pub(crate) presence: Presence,
-    counts: CachePadded<PoolCounts>,
     wake_bytes: AtomicU64,
     stopped: AtomicBool,
     workers: u32,
@@ -45,20 +46,11 @@ pub(crate) struct PoolShared {
     clock: Clock,
 }
 
-/// Counters that any thread may write.
+/// What changes with each hand-off, and is looked at together.
 #[derive(Debug, Default)]
-struct PoolCounts {
-    wake_ups: AtomicU64,
-    parts_assisted: AtomicU64,
-    same_cpu_missed: AtomicU64,
-}
-
-/// Counters of one worker, written by it alone.
-#[derive(Debug, Default)]
-struct WorkerCounters {
-    parts_run: AtomicU64,
-    spins: AtomicU64,
-    spins_won: AtomicU64,
+struct Traffic {
+    queued_bytes: AtomicU64,
+    latency: Latency,
 }
 
 impl PoolShared {
@@ -79,10 +71,9 @@ impl PoolShared {
             own_queues: (0..own_queues).map(|_| ArrayQueue::new(capacity)).collect(),
             worker_on_cpu: worker_on_cpu.into_boxed_slice(),
             idle: IdleWorkers::new(cpus.len()),
-            counters: cpus.iter().map(|_| CachePadded::default()).collect(),
-            queued_bytes: CachePadded::default(),
+            counters: Counters::new(cpus.len()),
+            traffic: CachePadded::default(),
             presence: Presence::new(),
-            counts: CachePadded::default(),
             wake_bytes: AtomicU64::new(DEFAULT_WAKE_BYTES),
             stopped: AtomicBool::new(false),
             workers: cpus.len() as u32,
@@ -112,7 +103,11 @@ impl PoolShared {
         };
         let queue = own_worker.map_or(&self.queue, |worker| &self.own_queues[worker]);
         let bytes = parts.len_bytes();
-        let queued_bytes = bytes + self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let queued_bytes = bytes
+            + self
+                .traffic
+                .queued_bytes
+                .fetch_add(bytes, Ordering::Relaxed);
         for part in parts {
             if let Err(part) = queue.push(part) {
                 self.taken(&part);
@@ -139,7 +134,10 @@ impl PoolShared {
             return false;
         };
         self.taken(&part);
-        self.counts.parts_assisted.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .any
+            .parts_assisted
+            .fetch_add(1, Ordering::Relaxed);
         part.run();
         true
     }
@@ -218,24 +216,13 @@ impl PoolShared {
             idle_workers,
             awake_workers: awake.min(idle_workers),
             queued_bytes: self.queued_bytes(),
+            handoff_awake_ns: self.traffic.latency.awake_ns(),
+            handoff_asleep_ns: self.traffic.latency.asleep_ns(),
         }
     }
 
     pub(crate) fn stats(&self) -> PoolStats {
-        let sum = |counter: fn(&WorkerCounters) -> &AtomicU64| {
-            let counters = self.counters.iter();
-            counters
-                .map(|one| counter(one).load(Ordering::Relaxed))
-                .sum()
-        };
-        PoolStats {
-            parts_run: sum(|counters| &counters.parts_run),
-            parts_assisted: self.counts.parts_assisted.load(Ordering::Relaxed),
-            wake_ups: self.counts.wake_ups.load(Ordering::Relaxed),
-            spins: sum(|counters| &counters.spins),
-            spins_won: sum(|counters| &counters.spins_won),
-            same_cpu_missed: self.counts.same_cpu_missed.load(Ordering::Relaxed),
-        }
+        self.counters.stats()
     }
 
     /// Whether every worker is parked.
@@ -262,9 +249,11 @@ impl PoolShared {
     fn worker_on_this_cpu(&self) -> Option<usize> {
         let worker = self.worker_on_cpu.get(rustix::thread::sched_getcpu());
         let worker = worker.copied().flatten();
-        self.counts
+        let missed = u64::from(worker.is_none());
+        self.counters
+            .any
             .same_cpu_missed
-            .fetch_add(u64::from(worker.is_none()), Ordering::Relaxed);
+            .fetch_add(missed, Ordering::Relaxed);
         worker
     }
 
@@ -280,17 +269,21 @@ impl PoolShared {
 
     fn taken(&self, part: &Part) {
         let bytes = u64::from(part.len_bytes());
-        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.traffic
+            .queued_bytes
+            .fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn count_wake_up(&self, woken: bool) {
-        self.counts
+        let woken = u64::from(woken);
+        self.counters
+            .any
             .wake_ups
-            .fetch_add(u64::from(woken), Ordering::Relaxed);
+            .fetch_add(woken, Ordering::Relaxed);
     }
 
     fn queued_bytes(&self) -> u64 {
-        self.queued_bytes.load(Ordering::Relaxed)
+        self.traffic.queued_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -298,11 +291,12 @@ impl PoolShared {
 impl PoolShared {
     /// The life of one worker: runs parts until the pool is stopped and nothing is queued.
     pub(crate) fn work(&self, worker: usize) {
-        let counters = &self.counters[worker];
-        while let Some(part) = self.next_part(worker) {
+        let counters = self.counters.of(worker);
+        while let Some((part, before)) = self.next_part(worker) {
             // Counted before its result can be seen.
             bump(&counters.parts_run);
-            part.run();
+            let wait_ns = part.run();
+            self.traffic.latency.learn(before, wait_ns);
         }
     }
 
@@ -311,39 +305,47 @@ impl PoolShared {
     }
 
     /// The next part for `worker`, waiting for it; `None` at the end.
-    fn next_part(&self, worker: usize) -> Option<Part> {
+    fn next_part(&self, worker: usize) -> Option<(Part, Before)> {
+        if let Some(part) = self.take(worker) {
+            return Some((part, Before::Busy));
+        }
         // A queue that gets a result usually hands off again at once, so a worker looks a little
         // longer before it says that it is idle, which costs both sides a cache miss.
         for _ in 0..LOOKS_BEFORE_IDLE {
+            std::hint::spin_loop();
             if self.has_work(worker)
                 && let Some(part) = self.take(worker)
             {
-                return Some(part);
+                return Some((part, Before::Awake));
             }
-            std::hint::spin_loop();
         }
         self.idle.enter();
-        let part = self.wait_for_part(worker);
+        let found = self.wait_for_part(worker);
         self.idle.leave();
-        if part.is_some() {
+        if found.is_some() {
             self.wake_for_queued();
         }
-        part
+        found
     }
 
-    fn wait_for_part(&self, worker: usize) -> Option<Part> {
+    fn wait_for_part(&self, worker: usize) -> Option<(Part, Before)> {
+        let mut before = Before::Awake;
         loop {
             // Read before the queue: what was queued before the stop is still run.
             let stopped = self.is_stopped();
             let part = self.take(worker);
             if part.is_some() || stopped {
-                return part;
+                return part.map(|part| (part, before));
             }
             if let Some(part) = self.spin(worker) {
-                return Some(part);
+                return Some((part, Before::Awake));
             }
             let has_work = || self.has_work(worker) || self.is_stopped();
-            self.idle.sleep(worker, has_work);
+            before = if self.idle.sleep(worker, has_work) {
+                Before::Asleep
+            } else {
+                Before::Awake
+            };
         }
     }
 
@@ -352,7 +354,7 @@ impl PoolShared {
         if self.spin_ns == 0 || !self.may_spin(self.clock.now_ns()) {
             return None;
         }
-        let counters = &self.counters[worker];
+        let counters = self.counters.of(worker);
         bump(&counters.spins);
         let mut spinner = Spinner::new(self.clock, self.spin_ns);
         while spinner.goes_on(|now_ns| self.may_spin(now_ns)) && !self.is_stopped() {
@@ -377,9 +379,4 @@ impl PoolShared {
         self.taken(&part);
         Some(part)
     }
-}
-
-/// Adds one to a counter that only the calling thread writes.
-fn bump(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }

@@ -232,30 +232,39 @@ impl Part {
         self.piece.len_bytes
     }
 
-    /// Runs the cipher over the part, and passes the task on where it was the last one.
-    pub(crate) fn run(self) {
-        let end = {
+    /// Runs the cipher over the part, and passes the task on where it was the last one. Returns the
+    /// time from the hand-off to the start of the part.
+    pub(crate) fn run(self) -> u64 {
+        let (end, wait_ns) = {
             // SAFETY: the table outlives every part (module documentation).
             let table = unsafe { self.table.as_ref() };
             let started_ns = table.context.clock.now_ns();
-            let result = self.run_cipher(table);
+            let (result, handed_off_ns) = match self.payload(table) {
+                Some(payload) => (self.run_cipher(table, payload), payload.handed_off_ns),
+                None => (Err(Errno::EIO), started_ns),
+            };
             let ended_ns = table.context.clock.now_ns();
-            PartEnd {
+            let end = PartEnd {
                 started_ns,
                 cipher_ns: ended_ns.saturating_sub(started_ns),
                 result,
-            }
+            };
+            (end, started_ns.saturating_sub(handed_off_ns))
         };
         let (table, cell) = (self.table, self.cell);
         std::mem::forget(self);
         end_part(table, cell, end);
+        wait_ns
     }
 
-    fn run_cipher(&self, table: &TaskTable) -> Result<(), Errno> {
+    fn payload<'a>(&'a self, table: &'a TaskTable) -> Option<&'a Payload> {
         let cell = &table.cells[self.cell as usize];
         // SAFETY: this part has not ended, so everybody who has access to the payload reads it.
         let payload = unsafe { &*cell.payload.get() };
-        let payload = payload.as_ref().ok_or(Errno::EIO)?;
+        payload.as_ref()
+    }
+
+    fn run_cipher(&self, table: &TaskTable, payload: &Payload) -> Result<(), Errno> {
         let sectors = SectorCount::new(u64::from(self.piece.offset_bytes) / SECTOR_BYTES);
         let span = Span {
             first: payload

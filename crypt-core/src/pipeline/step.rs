@@ -186,7 +186,7 @@ impl Pipeline {
             idle_workers: workers.idle_workers,
             awake_workers: workers.awake_workers,
             queued_bytes: workers.queued_bytes,
-            costs: self.costs.costs(),
+            costs: workers.refine(self.costs.costs()),
         }
     }
 }

@@ -113,7 +113,8 @@ impl Policy for Adaptive {
 
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
         placements.fill(Placement::Inline);
-        if load.workers == 0 || load.usable_workers == 0 || is_not_worth_a_look(jobs, &load.costs) {
+        if load.workers == 0 || load.usable_workers == 0 || are_not_worth_a_look(jobs, &load.costs)
+        {
             return;
         }
         if are_known(&load.costs) {
@@ -122,7 +123,7 @@ impl Policy for Adaptive {
     }
 
     fn observe(&mut self, _outcome: &Outcome) {
-        // Costs are followed by the pipeline's `CostTracker` and arrive with the next load.
+        // Costs are followed by the pipeline and by the workers, and arrive with the next load.
     }
 
     fn offload_rules(&self) -> OffloadRules {
@@ -133,12 +134,12 @@ impl Policy for Adaptive {
     }
 }
 
-/// Whether all jobs together take less time than a hand-off: the usual case of small requests that
-/// come one by one, told apart without evaluating any equation.
-fn is_not_worth_a_look(jobs: &[Job], costs: &Costs) -> bool {
-    let bytes: u64 = jobs.iter().map(|job| u64::from(job.len_bytes)).sum();
+/// Whether each job takes this thread less time than its hand-off would: the usual case of small
+/// requests and a fast cipher, told apart without evaluating any equation.
+fn are_not_worth_a_look(jobs: &[Job], costs: &Costs) -> bool {
+    let longest = jobs.iter().map(|job| job.len_bytes).max().unwrap_or(0);
     let ns_per_byte = costs.encrypt_ns_per_byte.max(costs.decrypt_ns_per_byte);
-    bytes as f32 * ns_per_byte < costs.handoff_self_ns.min(costs.handoff_awake_ns)
+    longest as f32 * ns_per_byte < costs.handoff_self_ns
 }
 
 /// Whether a job left inline may be handed off as part of a backlog.

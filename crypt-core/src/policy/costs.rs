@@ -10,17 +10,13 @@
 //! The clamp keeps a job whose thread was preempted from counting for hundreds of others; a lasting
 //! change still arrives within some tens of jobs.
 //!
-//! The wait of a handed-off job is the hand-off plus whatever was queued before it, so only the low
-//! end of the distribution says something about the hand-off: the estimate falls with weight 1/8 and
-//! rises with weight 1/256. A wait counts for the sleeping worker where it is above the geometric
-//! mean of the two estimates, for the awake one otherwise.
+//! What a hand-off costs is not learned here: the wait of a handed-off job is mostly what was queued
+//! before it. Workers measure that themselves, in the moments when nothing is.
 #![forbid(unsafe_code)]
 
-use super::{Costs, Direction, Outcome, Placement};
+use super::{Costs, Direction, Outcome};
 
 const CIPHER_WEIGHT: f32 = 1.0 / 16.0;
-const FALL_WEIGHT: f32 = 1.0 / 8.0;
-const RISE_WEIGHT: f32 = 1.0 / 256.0;
 /// How far one job may be from the estimate and count in full.
 const OUTLIER_FACTOR: f32 = 4.0;
 
@@ -40,24 +36,17 @@ impl CostTracker {
     /// Learns from a finished job.
     pub fn observe(&mut self, outcome: &Outcome) {
         let (job, costs) = (&outcome.job, &mut self.costs);
-        if outcome.cipher_ns > 0 && job.len_bytes > 0 {
-            let sample = outcome.cipher_ns as f32 / job.len_bytes as f32;
-            let estimate = match job.direction {
+        if outcome.cipher_ns == 0 || job.len_bytes == 0 {
+            return;
+        }
+        let sample = outcome.cipher_ns as f32 / job.len_bytes as f32;
+        follow(
+            match job.direction {
                 Direction::Encrypt => &mut costs.encrypt_ns_per_byte,
                 Direction::Decrypt => &mut costs.decrypt_ns_per_byte,
-            };
-            follow(estimate, sample, CIPHER_WEIGHT, CIPHER_WEIGHT);
-        }
-        if outcome.placement != Placement::Inline && outcome.wait_ns > 0 {
-            let wait = outcome.wait_ns as f32;
-            let asleep = wait * wait > costs.handoff_awake_ns * costs.handoff_asleep_ns;
-            let estimate = if asleep {
-                &mut costs.handoff_asleep_ns
-            } else {
-                &mut costs.handoff_awake_ns
-            };
-            follow(estimate, wait, FALL_WEIGHT, RISE_WEIGHT);
-        }
+            },
+            sample,
+        );
     }
 
     /// The costs as known now.
@@ -68,24 +57,19 @@ impl CostTracker {
 }
 
 /// Moves `estimate` towards `sample`; an unknown estimate takes it over.
-fn follow(estimate: &mut f32, sample: f32, fall_weight: f32, rise_weight: f32) {
-    if *estimate <= 0.0 || !estimate.is_finite() {
-        *estimate = sample;
-        return;
-    }
-    let sample = sample.clamp(*estimate / OUTLIER_FACTOR, *estimate * OUTLIER_FACTOR);
-    let weight = if sample < *estimate {
-        fall_weight
+fn follow(estimate: &mut f32, sample: f32) {
+    if *estimate > 0.0 && estimate.is_finite() {
+        let sample = sample.clamp(*estimate / OUTLIER_FACTOR, *estimate * OUTLIER_FACTOR);
+        *estimate += CIPHER_WEIGHT * (sample - *estimate);
     } else {
-        rise_weight
-    };
-    *estimate += weight * (sample - *estimate);
+        *estimate = sample;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Job;
+    use crate::policy::{Job, Placement};
     use crate::request::Flags;
     use crate::units::SectorIndex;
 
@@ -131,17 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_told_apart_and_queueing_hardly_counts() {
+    fn waits_say_nothing_about_the_hand_off() {
         let mut tracker = CostTracker::new(START);
-        (0..20).for_each(|_| tracker.observe(&outcome(Placement::Offload, 4096, 50)));
-        (0..20).for_each(|_| tracker.observe(&outcome(Placement::Offload, 4096, 20_000)));
-        (0..20).for_each(|_| tracker.observe(&outcome(Placement::Offload, 4096, 500_000)));
-        let costs = tracker.costs();
-        assert!((50.0..65.0).contains(&costs.handoff_awake_ns), "{costs:?}");
-        assert!(
-            (20_000.0..32_000.0).contains(&costs.handoff_asleep_ns),
-            "{costs:?}"
-        );
+        tracker.observe(&outcome(Placement::Offload, 4096, 500_000));
+        assert_eq!(tracker.costs(), START);
     }
 
     #[test]
