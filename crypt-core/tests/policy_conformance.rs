@@ -75,6 +75,7 @@ fn any_load() -> impl Strategy<Value = Load> {
             idle_workers: idle.min(usable).min(workers),
             awake_workers: awake.min(idle).min(usable).min(workers),
             queued_bytes,
+            saturated: depth % 2 == 0,
             costs,
         },
     )

@@ -32,6 +32,8 @@ pub struct Lane {
     /// Parts that still fit into the pool's queue, by the last look at it.
     room: usize,
     wakes: WakeAccount,
+    /// Whether the thread has had nothing else to do since it last asked for the load.
+    rested: bool,
     seat: Seat,
     pool: Arc<WorkerPool>,
     writes: Option<Arc<WriteThread>>,
@@ -74,6 +76,7 @@ impl Lane {
             outstanding: 0,
             room: 0,
             wakes: WakeAccount::default(),
+            rested: true,
             pool: Arc::clone(pool),
             writes: writes.cloned(),
         })
@@ -118,6 +121,7 @@ impl Lane {
         let mailbox = &self.tasks.context().mailbox;
         let asleep = mailbox.wake.arm(&mut self.wakes, || !mailbox.is_empty());
         if asleep {
+            self.rested = true;
             self.pool.shared().outsider_sleeps(&mut self.seat);
         }
         asleep
@@ -146,7 +150,9 @@ impl Lane {
     /// Runs one queued part, of this or another queue, on the calling thread; `false` where none is
     /// queued. `same_cpu` work is left to its own worker.
     pub fn assist(&mut self) -> bool {
-        self.pool.shared().assist()
+        let assisted = self.pool.shared().assist();
+        self.rested |= assisted;
+        assisted
     }
 
     /// Looks for results for as long as a worker would spin, where works are out and a core would
@@ -158,6 +164,7 @@ impl Lane {
         if self.outstanding == 0 || !pool.may_spin(pool.clock().now_ns()) {
             return false;
         }
+        self.rested |= mailbox.is_empty();
         let mut spinner = Spinner::new(pool.clock(), pool.spin_ns());
         while mailbox.is_empty() && !pool.has_queued() {
             if !spinner.goes_on(|now_ns| pool.may_spin(now_ns)) {
@@ -173,7 +180,11 @@ impl Lane {
     pub fn load(&mut self, now_ns: u64) -> PoolLoad {
         let pool = self.pool.shared();
         pool.presence.running(&mut self.seat);
-        pool.load(now_ns)
+        let saturated = !std::mem::take(&mut self.rested);
+        PoolLoad {
+            saturated,
+            ..pool.load(now_ns)
+        }
     }
 
     /// Works handed off and not collected yet.

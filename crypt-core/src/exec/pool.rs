@@ -98,6 +98,8 @@ pub struct PoolLoad {
     pub awake_workers: u32,
     /// Bytes of cipher work that nobody has taken yet, of all queues.
     pub queued_bytes: u64,
+    /// Whether the queue that asks has not once waited, nor helped the workers, since it last did.
+    pub saturated: bool,
     /// From a hand-off to the start of the work on a worker that is awake, as measured; 0 before
     /// the first time.
     pub handoff_awake_ns: u32,

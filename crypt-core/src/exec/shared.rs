@@ -216,6 +216,7 @@ impl PoolShared {
             idle_workers,
             awake_workers: awake.min(idle_workers),
             queued_bytes: self.queued_bytes(),
+            saturated: false,
             handoff_awake_ns: self.traffic.latency.awake_ns(),
             handoff_asleep_ns: self.traffic.latency.asleep_ns(),
         }

@@ -186,6 +186,7 @@ impl Pipeline {
             idle_workers: workers.idle_workers,
             awake_workers: workers.awake_workers,
             queued_bytes: workers.queued_bytes,
+            saturated: workers.saturated,
             costs: workers.refine(self.costs.costs()),
         }
     }

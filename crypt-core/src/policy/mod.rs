@@ -72,6 +72,9 @@ pub struct Load {
     pub awake_workers: u32,
     /// Bytes of cipher work waiting in the pool, of all queues.
     pub queued_bytes: u64,
+    /// Whether the queue's thread has not once waited, nor helped the workers, since the last
+    /// decision: it is the bottleneck then.
+    pub saturated: bool,
     /// Measured costs.
     pub costs: Costs,
 }

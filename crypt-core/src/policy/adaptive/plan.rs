@@ -1,0 +1,196 @@
+//! The equations of the policy: who can help, when a job is split, and how a backlog is shared.
+//!
+//! Pure functions of jobs and load; what is remembered between batches is not here.
+#![forbid(unsafe_code)]
+
+use std::num::NonZeroU8;
+
+use crate::policy::{Costs, Job, Load, Placement};
+use crate::request::Flags;
+
+/// How many times its hand-off a job must cost to be handed off at all.
+const WORTH_HANDING_OFF: f32 = 2.0;
+/// A split must be expected to end in less than this share of the job's own time.
+const WORTH_SPLITTING: f32 = 0.75;
+/// Most parts per thread that works on a job.
+const PARTS_PER_HELPER: f32 = 8.0;
+
+/// Who can help, and at what cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Team {
+    costs: Costs,
+    /// a: workers with a core that are not asleep.
+    awake: f32,
+    /// Usable workers that sleep.
+    asleep: f32,
+    /// H
+    wake_ns: f32,
+    /// Q
+    queued_ns: f32,
+    /// O
+    other_ns: f32,
+    /// Whether nothing but the batch is in flight, and it is one job.
+    alone: bool,
+}
+
+impl Team {
+    pub(super) fn new(load: &Load, other_ns: f32) -> Self {
+        let costs = load.costs;
+        let busy = load.usable_workers.saturating_sub(load.idle_workers);
+        let awake = (busy + load.awake_workers).min(load.usable_workers);
+        let ns_per_byte = costs.encrypt_ns_per_byte.max(costs.decrypt_ns_per_byte);
+        Self {
+            costs,
+            awake: awake as f32,
+            asleep: (load.usable_workers - awake) as f32,
+            wake_ns: costs.handoff_asleep_ns + costs.wake_self_ns,
+            queued_ns: load.queued_bytes as f32 * ns_per_byte,
+            other_ns,
+            alone: load.in_flight < 2,
+        }
+    }
+
+    /// The same team, were one of the sleepers awake.
+    pub(super) fn with_one_awake(mut self) -> Self {
+        self.awake += 1.0;
+        self.asleep -= 1.0;
+        self
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        self.awake == 0.0
+    }
+
+    pub(super) fn wake_ns(&self) -> f32 {
+        self.wake_ns
+    }
+
+    /// Places a batch. Returns the time that is gained over everything inline.
+    pub(super) fn plan(&self, jobs: &[Job], placements: &mut [Placement]) -> f32 {
+        let mut backlog = Backlog::default();
+        let mut gain_ns = 0.0;
+        for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
+            let cipher_ns = self.costs.cipher_ns(job);
+            let gained_ns;
+            (*placement, gained_ns) = self.place_alone(job, cipher_ns);
+            gain_ns += gained_ns;
+            if self.is_movable(job, *placement) {
+                backlog.add(cipher_ns);
+            }
+        }
+        let (mut hand_off_ns, gained_ns) = self.share(&backlog);
+        if hand_off_ns <= 0.0 {
+            return gain_ns;
+        }
+        for (job, placement) in jobs.iter().zip(placements) {
+            let cipher_ns = self.costs.cipher_ns(job);
+            if hand_off_ns >= cipher_ns / 2.0 && self.is_movable(job, *placement) {
+                *placement = Placement::Offload;
+                hand_off_ns -= cipher_ns;
+            }
+        }
+        gain_ns + gained_ns
+    }
+
+    /// Where a job belongs whatever else is in its batch, and what that gains.
+    fn place_alone(&self, job: &Job, cipher_ns: f32) -> (Placement, f32) {
+        let self_ns = self.costs.handoff_self_ns;
+        if cipher_ns < WORTH_HANDING_OFF * self_ns {
+            return (Placement::Inline, 0.0);
+        }
+        if job.flags.contains(Flags::READAHEAD) {
+            let wake_ns = if self.is_asleep() {
+                self.costs.wake_self_ns
+            } else {
+                0.0
+            };
+            let gain_ns = cipher_ns - self_ns - wake_ns;
+            return if gain_ns > 0.0 {
+                (Placement::Offload, gain_ns)
+            } else {
+                (Placement::Inline, 0.0)
+            };
+        }
+        let own_hands = if job.flags.contains(Flags::HIPRI) {
+            0.0
+        } else {
+            1.0
+        };
+        let may_wake = cipher_ns / self.wake_ns - self.awake - 1.0;
+        let woken = may_wake.floor().clamp(0.0, self.asleep);
+        let helpers = self.awake + woken + own_hands;
+        if helpers < 2.0 {
+            return (Placement::Inline, 0.0);
+        }
+        let parts = (cipher_ns / self_ns).sqrt();
+        let parts = parts.clamp(helpers, PARTS_PER_HELPER * helpers);
+        let parts = parts.min(f32::from(job.max_parts));
+        let starts_ns = self.awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
+        let shared_ns = (cipher_ns + starts_ns + parts * self_ns) / helpers.min(parts);
+        let split_ns = shared_ns + self_ns + self.costs.handoff_awake_ns;
+        if parts >= 2.0 && split_ns < WORTH_SPLITTING * cipher_ns {
+            (split(parts), cipher_ns - split_ns)
+        } else {
+            (Placement::Inline, 0.0)
+        }
+    }
+
+    /// Whether a job left inline may be handed off as part of a backlog.
+    fn is_movable(&self, job: &Job, placement: Placement) -> bool {
+        placement == Placement::Inline
+            && !job.flags.contains(Flags::HIPRI)
+            && self.costs.cipher_ns(job) >= WORTH_HANDING_OFF * self.costs.handoff_self_ns
+    }
+
+    /// y, the cipher time of `backlog` to hand off, and what that saves this thread.
+    fn share(&self, backlog: &Backlog) -> (f32, f32) {
+        let none = (0.0, 0.0);
+        let is_single = backlog.jobs < 2.0 && self.other_ns == 0.0;
+        if backlog.jobs < 1.0 || is_single || self.alone {
+            return none;
+        }
+        let (workers, start_ns) = if self.is_asleep() {
+            (1.0, self.wake_ns)
+        } else {
+            (self.awake, self.costs.handoff_awake_ns)
+        };
+        // 1 - s / c', the part of a job's time that handing it off saves this thread.
+        let saving = 1.0 - self.costs.handoff_self_ns * backlog.jobs / backlog.cipher_ns;
+        let own_ns = self.other_ns + backlog.cipher_ns;
+        let ahead_ns = own_ns - start_ns - self.queued_ns / workers;
+        if ahead_ns.is_nan() || ahead_ns <= 0.0 {
+            return none;
+        }
+        let hand_off_ns = (ahead_ns / (saving + 1.0 / workers)).min(backlog.cipher_ns);
+        (hand_off_ns, hand_off_ns * saving)
+    }
+}
+
+/// Whether no job is worth its hand-off: the usual case of small requests and a fast cipher, told
+/// apart without evaluating any equation.
+pub(super) fn are_too_small(jobs: &[Job], costs: &Costs) -> bool {
+    let longest = jobs.iter().map(|job| job.len_bytes).max().unwrap_or(0);
+    let ns_per_byte = costs.encrypt_ns_per_byte.max(costs.decrypt_ns_per_byte);
+    longest as f32 * ns_per_byte < WORTH_HANDING_OFF * costs.handoff_self_ns
+}
+
+/// The small jobs of one batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Backlog {
+    /// C
+    cipher_ns: f32,
+    /// k
+    jobs: f32,
+}
+
+impl Backlog {
+    fn add(&mut self, cipher_ns: f32) {
+        self.cipher_ns += cipher_ns;
+        self.jobs += 1.0;
+    }
+}
+
+fn split(parts: f32) -> Placement {
+    // The cast saturates, and is at least 2 here.
+    NonZeroU8::new(parts as u8).map_or(Placement::Offload, Placement::Split)
+}
