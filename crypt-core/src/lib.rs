@@ -8,6 +8,7 @@ pub mod error;
 pub mod exec;
 pub mod iv;
 pub mod key;
+mod pages;
 pub mod pipeline;
 pub mod policy;
 pub mod queue;

@@ -5,7 +5,8 @@
 //! touches, and the check. An operation over several stripes is not atomic against another one on
 //! the same range, as on a real disk.
 //!
-//! Pages are zero and unused until first written. Nothing allocates after construction. Discard
+//! The memory is zero and unused until first written, and in huge pages where the system has them.
+//! Nothing allocates after construction. Discard
 //! keeps the old content (a range that was discarded does not count as zero). Drop has nothing to
 //! wait for; the memory lives until the device and its queues are gone.
 
@@ -22,18 +23,17 @@ use crate::device::{
     Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Error, ErrorKind, Result};
+use crate::pages::Pages;
 use crate::request::Op;
 
 /// Bytes behind one lock.
 const STRIPE_BYTES: u64 = 1 << 20;
-/// Stripes start on a page, so that a copy of whole blocks is aligned on both sides.
-const STRIPE_ALIGN_BYTES: usize = 4096;
 
 /// A RAM disk.
 #[derive(Clone)]
 pub struct MemoryDevice {
     info: DeviceInfo,
-    stripes: Arc<[RwLock<Stripe>]>,
+    stripes: Arc<[RwLock<Pages>]>,
 }
 
 impl MemoryDevice {
@@ -44,9 +44,11 @@ impl MemoryDevice {
     /// [`ErrorKind::InvalidInput`] for a size of zero.
     pub fn new(size_bytes: u64) -> Result<Self> {
         refuse_size(size_bytes)?;
-        let stripes = (0..size_bytes.div_ceil(STRIPE_BYTES))
-            .map(|n| (size_bytes - n * STRIPE_BYTES).min(STRIPE_BYTES))
-            .map(|len_bytes| RwLock::new(Stripe::zeroed(len_bytes as usize)))
+        let stripes = size_bytes.div_ceil(STRIPE_BYTES) as usize;
+        let stripes = Pages::zeroed(stripes, STRIPE_BYTES as usize)
+            .ok_or_else(|| no_memory(size_bytes))?
+            .into_iter()
+            .map(RwLock::new)
             .collect();
         let info = DeviceInfo {
             kind: "memory".to_owned(),
@@ -91,7 +93,7 @@ impl Device for MemoryDevice {
 /// Data plane of [`MemoryDevice`].
 struct MemoryQueue {
     limits: Limits,
-    stripes: Arc<[RwLock<Stripe>]>,
+    stripes: Arc<[RwLock<Pages>]>,
 }
 
 impl DeviceQueue for MemoryQueue {
@@ -135,7 +137,7 @@ impl MemoryQueue {
         while !rest.is_empty() {
             let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
             let (now, later) = rest.split_at_mut(len);
-            now.copy_from_slice(self.read_lock(stripe).bytes(start, len));
+            now.copy_from_slice(&self.read_lock(stripe).bytes()[start..][..len]);
             rest = later;
             offset_bytes += len as u64;
         }
@@ -147,9 +149,7 @@ impl MemoryQueue {
         while !rest.is_empty() {
             let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
             let (now, later) = rest.split_at(len);
-            self.write_lock(stripe)
-                .bytes_mut(start, len)
-                .copy_from_slice(now);
+            self.write_lock(stripe).bytes_mut()[start..][..len].copy_from_slice(now);
             rest = later;
             offset_bytes += len as u64;
         }
@@ -158,48 +158,23 @@ impl MemoryQueue {
     fn write_zeroes(&self, mut offset_bytes: u64, mut rest_bytes: u64) {
         while rest_bytes > 0 {
             let (stripe, start, len) = locate(offset_bytes, rest_bytes);
-            self.write_lock(stripe).bytes_mut(start, len).fill(0);
+            self.write_lock(stripe).bytes_mut()[start..][..len].fill(0);
             rest_bytes -= len as u64;
             offset_bytes += len as u64;
         }
     }
 
     // A copy can't panic half-way, so a poisoned lock guards memory that is as good as any.
-    fn read_lock(&self, stripe: usize) -> impl std::ops::Deref<Target = Stripe> {
+    fn read_lock(&self, stripe: usize) -> impl std::ops::Deref<Target = Pages> {
         self.stripes[stripe]
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_lock(&self, stripe: usize) -> impl std::ops::DerefMut<Target = Stripe> {
+    fn write_lock(&self, stripe: usize) -> impl std::ops::DerefMut<Target = Pages> {
         self.stripes[stripe]
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One lock's worth of memory, aligned by skipping the first few bytes of its allocation.
-struct Stripe {
-    bytes: Vec<u8>,
-    skip: usize,
-}
-
-impl Stripe {
-    fn zeroed(len_bytes: usize) -> Self {
-        // Zeroed by the allocator: pages that are never touched are never backed.
-        let bytes = vec![0; len_bytes + STRIPE_ALIGN_BYTES];
-        let skip = bytes.as_ptr().align_offset(STRIPE_ALIGN_BYTES);
-        // `align_offset` may decline; then the stripe is merely unaligned.
-        let skip = if skip < STRIPE_ALIGN_BYTES { skip } else { 0 };
-        Self { bytes, skip }
-    }
-
-    fn bytes(&self, start: usize, len: usize) -> &[u8] {
-        &self.bytes[self.skip + start..][..len]
-    }
-
-    fn bytes_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
-        &mut self.bytes[self.skip + start..][..len]
     }
 }
 
@@ -236,6 +211,13 @@ fn refuse_size(size_bytes: u64) -> Result<()> {
     Ok(())
 }
 
+fn no_memory(size_bytes: u64) -> Error {
+    Error::new(
+        ErrorKind::LimitExceeded,
+        format!("no memory for a device of {size_bytes} bytes; use a smaller size or a file"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,13 +234,5 @@ mod tests {
             error.to_string().contains("18446744073709551615"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn a_stripe_is_aligned_and_zero() {
-        let stripe = Stripe::zeroed(8192);
-        let bytes = stripe.bytes(0, 8192);
-        assert_eq!(bytes.as_ptr() as usize % STRIPE_ALIGN_BYTES, 0);
-        assert!(bytes.iter().all(|&byte| byte == 0));
     }
 }
