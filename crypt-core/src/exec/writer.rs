@@ -104,7 +104,8 @@ impl Writer {
         while let Some(op) = self.next_op() {
             match self.queue.push(op) {
                 Ok(Pushed::Queued) => {}
-                Ok(Pushed::Done(completion)) => self.done.push(completion),
+                // Its result is not kept until the device has done the others.
+                Ok(Pushed::Done(completion)) => self.finish(completion),
                 Err(op) => {
                     self.refused = Some(op);
                     break;
@@ -138,19 +139,25 @@ impl Writer {
         })
     }
 
-    /// Posts the results of finished writes; how many there were.
+    /// Posts the results of what the device has finished; how many there were.
     fn finish_writes(&mut self) -> usize {
-        self.queue.reap(&mut self.done);
-        let finished = self.done.len();
-        for completion in self.done.drain(..) {
-            let token = completion.token as usize;
-            let ticket = self.at_device.get_mut(token).and_then(Option::take);
-            if let Some(ticket) = ticket {
-                self.free_tokens.push(token);
-                ticket.finish(completion.buffer, DoneKind::Device(completion.result));
-            }
+        let mut done = std::mem::take(&mut self.done);
+        self.queue.reap(&mut done);
+        let finished = done.len();
+        for completion in done.drain(..) {
+            self.finish(completion);
         }
+        self.done = done;
         finished
+    }
+
+    fn finish(&mut self, completion: DeviceCompletion) {
+        let token = completion.token as usize;
+        let ticket = self.at_device.get_mut(token).and_then(Option::take);
+        if let Some(ticket) = ticket {
+            self.free_tokens.push(token);
+            ticket.finish(completion.buffer, DoneKind::Device(completion.result));
+        }
     }
 
     fn sleep(&mut self) {
