@@ -153,6 +153,7 @@ impl Bench {
             buffer,
             parts: NonZeroU8::new(parts).unwrap_or(NonZeroU8::MIN),
             same_cpu: false,
+            wake_each: false,
             route: Route::Return,
         };
         if self.lane.hand_off(work).is_err() {

@@ -192,6 +192,7 @@ proptest! {
         script in placements(),
         write_thread: bool,
         same_cpu: bool,
+        wake_each: bool,
         assist: bool,
         depth in prop_oneof![Just(1_u32), Just(3), Just(16)],
         seed: u64,
@@ -208,7 +209,7 @@ proptest! {
         let expected = run(|| PolicySpec::Inline.build(), 1, &none, &steps);
         prop_assert!(expected.1.iter().all(Result::is_ok));
 
-        let rules = OffloadRules { write_thread, same_cpu, assist, ..OffloadRules::default() };
+        let rules = OffloadRules { write_thread, same_cpu, wake_each, assist, ..OffloadRules::default() };
         let scripted = Scripted { script, next: 0, rules };
         let actual = run(move || Box::new(scripted.clone()), depth, &faults, &steps);
         prop_assert!(actual == expected, "scripted, depth {}", depth);

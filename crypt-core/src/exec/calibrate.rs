@@ -172,6 +172,7 @@ impl Prober {
             buffer: self.buffer.take()?,
             parts: NonZeroU8::MIN,
             same_cpu: false,
+            wake_each: false,
             route: Route::Return,
         };
         let wake_ups = self.lane.pool().stats().wake_ups;

@@ -96,10 +96,10 @@ impl Lane {
         }
         let pool = self.pool.shared();
         pool.presence.running(&mut self.seat);
-        let same_cpu = work.same_cpu;
+        let summons = work.summons();
         let parts = self.tasks.start(work)?;
         self.outstanding += 1;
-        pool.submit(parts, same_cpu);
+        pool.submit(parts, summons);
         Ok(())
     }
 

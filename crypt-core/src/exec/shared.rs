@@ -17,6 +17,7 @@ use super::pool::{PoolLoad, PoolStats, WorkerConfig};
 use super::presence::{Presence, Seat};
 use super::spinner::Spinner;
 use super::task::{Part, Parts};
+use super::work::Summons;
 use crate::clock::Clock;
 
 /// Until a calibration knows better: a wake-up costs about what 64 KiB of AES-XTS cost.
@@ -93,14 +94,14 @@ impl PoolShared {
         !self.queue.is_empty()
     }
 
-    /// Takes in the parts of one task and wakes workers for them as needed. Should others have
-    /// filled the queue since [`PoolShared::room`], the rest is run here.
-    pub(crate) fn submit(&self, parts: Parts, same_cpu: bool) {
-        let own_worker = if same_cpu {
-            self.worker_on_this_cpu()
-        } else {
-            None
+    /// Takes in the parts of one task and wakes workers for them. Should others have filled the queue
+    /// since [`PoolShared::room`], the rest is run here.
+    pub(crate) fn submit(&self, parts: Parts, summons: Summons) {
+        let own_worker = match summons {
+            Summons::OwnCpu => self.worker_on_this_cpu(),
+            Summons::Each | Summons::Worth => None,
         };
+        let count = parts.number();
         let queue = own_worker.map_or(&self.queue, |worker| &self.own_queues[worker]);
         let bytes = parts.len_bytes();
         let queued_bytes = bytes
@@ -117,6 +118,7 @@ impl PoolShared {
         fence(Ordering::SeqCst);
         match own_worker {
             Some(worker) => self.count_wake_up(self.idle.wake(worker)),
+            None if summons == Summons::Each => self.wake(count),
             None => self.wake_for(queued_bytes),
         }
         // Workers that are ending may have looked at the queue for the last time.
@@ -167,7 +169,12 @@ impl PoolShared {
         let free_cores = u64::from(self.cores.saturating_sub(busy + outside));
         let limit = free_cores.max(u64::from(busy == 0));
         let wanted = worth.max(1).min(self.queue.len() as u64).min(limit);
-        for _ in u64::from(awake)..wanted {
+        self.wake(wanted.saturating_sub(u64::from(awake)) as usize);
+    }
+
+    /// Wakes `count` sleepers, or all there are.
+    fn wake(&self, count: usize) {
+        for _ in 0..count {
             let woken = self.idle.wake_any();
             self.count_wake_up(woken);
             if !woken {

@@ -32,11 +32,32 @@ pub struct Work {
     /// Whether the work should run on the CPU that hands it off. Honoured where the pool has a
     /// worker pinned to that CPU.
     pub same_cpu: bool,
+    /// Whether a sleeping worker is woken for each part, though others may be awake.
+    pub wake_each: bool,
     /// Where the result goes.
     pub route: Route,
 }
 
+/// Whom a hand-off calls to the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Summons {
+    /// As many workers as what is queued is worth.
+    Worth,
+    /// One worker per part.
+    Each,
+    /// The worker pinned to this CPU.
+    OwnCpu,
+}
+
 impl Work {
+    pub(crate) fn summons(&self) -> Summons {
+        match (self.same_cpu, self.wake_each) {
+            (true, _) => Summons::OwnCpu,
+            (false, true) => Summons::Each,
+            (false, false) => Summons::Worth,
+        }
+    }
+
     /// The whole work as one span, to run inline with [`run_span`](super::span::run_span).
     #[must_use]
     pub fn span(&self) -> Span {

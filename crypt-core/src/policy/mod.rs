@@ -158,6 +158,9 @@ pub struct OffloadRules {
     pub write_thread: bool,
     /// Work stays on the CPU that handed it off (dm-crypt's `same_cpu_crypt`).
     pub same_cpu: bool,
+    /// A worker is woken for every part that is handed off, as an unbound workqueue of the kernel does
+    /// (`kernel/workqueue.c`); else only as many as what is queued is worth.
+    pub wake_each: bool,
     /// Workers run at raised priority (dm-crypt's `high_priority`).
     pub high_priority: bool,
     /// The queue's thread runs parts of handed-off work itself rather than sleep.

@@ -57,6 +57,7 @@ impl WorkqueueFlags {
             write_thread: !self
                 .intersects(Self::SUBMIT_FROM_CRYPT_CPUS.union(Self::NO_WRITE_WORKQUEUE)),
             same_cpu: self.contains(Self::SAME_CPU_CRYPT),
+            wake_each: !self.contains(Self::SAME_CPU_CRYPT),
             high_priority: self.contains(Self::HIGH_PRIORITY),
             assist: false,
         }

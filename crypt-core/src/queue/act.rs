@@ -125,6 +125,7 @@ impl Queue {
             buffer,
             parts,
             same_cpu: self.rules.same_cpu,
+            wake_each: self.rules.wake_each,
             route,
         };
         let refused = match &mut self.workers {

@@ -150,6 +150,7 @@ pub(crate) fn encrypt(token: u64, len_bytes: u32, buffer: SlotBuffer) -> Work {
         buffer,
         parts: NonZeroU8::MIN,
         same_cpu: false,
+        wake_each: false,
         route: Route::Return,
     }
 }
