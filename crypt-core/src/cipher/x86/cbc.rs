@@ -8,6 +8,11 @@ use super::schedule::RoundKeys;
 use super::vector::Vector;
 use crate::iv::Ivs;
 
+/// Most bytes of units that are encrypted in step. Blocks at the same place in units of 4096 bytes
+/// fall into one set of the first-level cache, which has room for 8 or 12 lines; more chains than that
+/// evict each other's lines before these are done with, which halves the throughput.
+const MOST_BYTES_IN_STEP: usize = 32 << 10;
+
 /// Encrypts one unit of `unit_len` bytes, a multiple of 16, per IV.
 #[inline(always)]
 pub(super) fn encrypt<V: Vector, const ROUNDS: usize>(
@@ -20,11 +25,12 @@ pub(super) fn encrypt<V: Vector, const ROUNDS: usize>(
     check(&ivs, unit_len, &data);
     let keys = Keys::<V, ROUNDS>::new(isa, keys);
     let (src, dst) = data.into_raw();
+    let most = (BATCH * V::BLOCKS).min((MOST_BYTES_IN_STEP / unit_len.max(1)).max(4));
     let mut done = 0;
     while done < ivs.len() {
         let left = ivs.len() - done;
         let units = Units {
-            count: left.min(BATCH * V::BLOCKS),
+            count: left.min(most),
             unit_len,
             src: src.wrapping_add(done * unit_len),
             dst: dst.wrapping_add(done * unit_len),
