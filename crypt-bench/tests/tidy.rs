@@ -15,7 +15,7 @@ const MOST_LINES: usize = 400;
 /// its own line and from those above.
 const CORE_ORDER: &[&[&str]] = &[
     &["error"],
-    &["units", "sys"],
+    &["units", "sys", "pages"],
     &["secret", "clock", "request"],
     &["key", "buffer"],
     &["cipher", "spec", "iv"],
