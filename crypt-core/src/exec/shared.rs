@@ -101,7 +101,6 @@ impl PoolShared {
             Summons::OwnCpu => self.worker_on_this_cpu(),
             Summons::Each | Summons::Worth => None,
         };
-        let count = parts.number();
         let queue = own_worker.map_or(&self.queue, |worker| &self.own_queues[worker]);
         let bytes = parts.len_bytes();
         let queued_bytes = bytes
@@ -109,7 +108,9 @@ impl PoolShared {
                 .traffic
                 .queued_bytes
                 .fetch_add(bytes, Ordering::Relaxed);
+        let mut count = 0;
         for part in parts {
+            count += 1;
             if let Err(part) = queue.push(part) {
                 self.taken(&part);
                 part.run();

@@ -207,10 +207,6 @@ impl Parts {
     pub(crate) fn len_bytes(&self) -> u64 {
         self.cut.len_bytes()
     }
-
-    pub(crate) fn number(&self) -> usize {
-        self.cut.parts() as usize
-    }
 }
 
 impl Iterator for Parts {
