@@ -23,9 +23,8 @@ pub struct Clock {
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// Counter value at calibration, and nanoseconds per tick as a 32.32 fixed-point number.
+    /// Nanoseconds per tick as a 32.32 fixed-point number.
     Tsc {
-        origin_ticks: u64,
         ns_per_tick_q32: u64,
     },
     Instant {
@@ -47,17 +46,13 @@ impl Clock {
         })
     }
 
-    /// Nanoseconds since calibration.
+    /// Nanoseconds since some moment before the calibration, the same one for all stamps of a process.
     #[inline]
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         match self.source {
-            Source::Tsc {
-                origin_ticks,
-                ns_per_tick_q32,
-            } => {
-                let ticks = sys::tsc().saturating_sub(origin_ticks);
-                ((u128::from(ticks) * u128::from(ns_per_tick_q32)) >> 32) as u64
+            Source::Tsc { ns_per_tick_q32 } => {
+                ((u128::from(sys::tsc()) * u128::from(ns_per_tick_q32)) >> 32) as u64
             }
             Source::Instant { origin } => origin.elapsed().as_nanos() as u64,
         }
@@ -76,9 +71,7 @@ impl Clock {
     #[must_use]
     pub fn ticks_per_ns(&self) -> Option<f64> {
         match self.source {
-            Source::Tsc {
-                ns_per_tick_q32, ..
-            } => Some((1_u64 << 32) as f64 / ns_per_tick_q32 as f64),
+            Source::Tsc { ns_per_tick_q32 } => Some((1_u64 << 32) as f64 / ns_per_tick_q32 as f64),
             Source::Instant { .. } => None,
         }
     }
@@ -98,10 +91,7 @@ impl Clock {
         let ns_per_tick_q32 = u64::try_from((elapsed_ns << 32) / ticks).ok()?;
         // Between 100 MHz and 10 GHz.
         let plausible = (1_u64 << 32) / 10..=(1_u64 << 32) * 10;
-        let source = Source::Tsc {
-            origin_ticks: end_ticks,
-            ns_per_tick_q32,
-        };
+        let source = Source::Tsc { ns_per_tick_q32 };
         plausible
             .contains(&ns_per_tick_q32)
             .then_some(Self { source })
