@@ -42,6 +42,7 @@ pub use calibrate::calibrate;
 pub use lane::Lane;
 pub use pool::{Pinning, PoolLoad, PoolStats, WorkerConfig, WorkerPool};
 pub use sorted_writes::SortedWrites;
+pub(crate) use span::run_checked;
 pub use span::{Source, Span, run_span};
 pub use work::{Done, DoneKind, Route, Work};
 pub use write_thread::{WriteThread, WriteThreadConfig};

@@ -80,7 +80,21 @@ pub fn run_span(
     buffer: &mut SlotBuffer,
 ) -> Result<(), Errno> {
     span.check(cipher.sector_size(), buffer.area_len())?;
+    run_checked(cipher, span, buffer)
+}
+
+/// As [`run_span`], for a span whose sectors were checked before: the pipeline admits whole blocks
+/// of the volume only.
+#[inline]
+pub(crate) fn run_checked(
+    cipher: &dyn SectorCipher,
+    span: &Span,
+    buffer: &mut SlotBuffer,
+) -> Result<(), Errno> {
     let range = span.range();
+    if range.end > buffer.area_len() {
+        return Err(Errno::EINVAL);
+    }
     let target = match span.source {
         Source::Area(area) if area != span.target => {
             let (data, bounce) = buffer.split_mut();

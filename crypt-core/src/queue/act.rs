@@ -8,52 +8,93 @@
 
 use std::num::NonZeroU8;
 
-use super::idle::Workers;
-use super::{Completion, Queue, Ticket, put_back};
-use crate::buffer::SlotBuffer;
-use crate::device::{DeviceOp, Pushed};
-use crate::error::{Errno, Result};
-use crate::exec::{Route, Span, Work, run_span};
-use crate::pipeline::{Action, Event, Token, Transfer};
+use std::sync::Arc;
 
-impl Queue {
+use super::idle::Workers;
+use super::{Completion, Ticket};
+use crate::buffer::SlotBuffer;
+use crate::cipher::SectorCipher;
+use crate::clock::Clock;
+use crate::device::{DeviceOp, DeviceQueue, Pushed};
+use crate::error::{Errno, Result};
+use crate::exec::{PoolLoad, Route, Span, Work, run_checked};
+use crate::pipeline::{Action, ActionBuffer, Event, Pipeline, Token, Transfer};
+use crate::policy::OffloadRules;
+
+/// All of a queue but its state machine.
+pub(super) struct Hands {
+    /// What has ended since the last round without the device's or the workers' lists: at
+    /// `now_ns`.
+    pub(super) events: Vec<Event>,
+    /// The last time stamp.
+    pub(super) now_ns: u64,
+    /// Whether `now_ns` still stands for now: neither the caller's code nor a cipher, the device
+    /// or the workers took time since.
+    pub(super) fresh: bool,
+    /// Operations that the device has not given back.
+    pub(super) at_device: usize,
+    pub(super) cipher: Option<Arc<dyn SectorCipher>>,
+    pub(super) rules: OffloadRules,
+    pub(super) clock: Clock,
+    // The lane and the device wait for what they hold when they are dropped, so they go before the
+    // memory in `buffers`.
+    pub(super) workers: Workers,
+    pub(super) device: Box<dyn DeviceQueue>,
+    pub(super) buffers: Box<[Option<SlotBuffer>]>,
+}
+
+impl Hands {
     /// Does the actions, in order, and stamps what they handed over.
-    pub(super) fn execute(&mut self, done: &mut Vec<Completion>) {
-        let mut actions = std::mem::take(&mut self.actions);
+    #[inline]
+    pub(super) fn execute(
+        &mut self,
+        pipeline: &mut Pipeline,
+        actions: &ActionBuffer,
+        done: &mut Vec<Completion>,
+    ) {
+        // What the state machine did for a batch is time that is not the first one's cipher's.
+        self.fresh &= actions.actions().len() <= ACTIONS_OF_ONE;
         let mut turn = Turn::default();
         for action in actions.actions() {
-            self.act(action, &mut turn, done);
+            self.act(action, pipeline, &mut turn, done);
         }
         if turn.handed_over {
             self.device.submit();
         }
         if turn.unstamped {
-            self.now_ns = self.clock.now_ns();
+            let now_ns = self.stamp();
             if turn.handed_over {
-                self.pipeline.record_issued(&actions, self.now_ns);
+                pipeline.record_issued(actions, now_ns);
             }
         }
-        actions.clear();
-        self.actions = actions;
     }
 
-    fn act(&mut self, action: &Action, turn: &mut Turn, done: &mut Vec<Completion>) {
+    #[inline]
+    fn act(
+        &mut self,
+        action: &Action,
+        pipeline: &mut Pipeline,
+        turn: &mut Turn,
+        done: &mut Vec<Completion>,
+    ) {
         match *action {
-            Action::Crypt { token, ref span } => self.run_inline(token, span, turn),
+            Action::Crypt { token, ref span } => {
+                turn.inline = Some(self.run_inline(token, span, pipeline));
+            }
             Action::Offload {
                 token,
                 ref span,
                 parts,
                 ref write_thread,
             } => {
-                self.hand_off(token, span, parts, write_thread.as_ref());
+                self.hand_off(token, span, parts, write_thread.as_ref(), pipeline);
                 turn.handed_over = true;
                 turn.unstamped = true;
             }
             Action::Device {
                 token,
                 ref transfer,
-            } => match turn.inline_result(token) {
+            } => match turn.inline.take() {
                 Some(Err(errno)) => {
                     self.events.push(Event::DeviceDone {
                         token,
@@ -68,10 +109,8 @@ impl Queue {
                 }
             },
             Action::Complete { token, result } => {
-                let result = turn
-                    .inline_result(token)
-                    .map_or(result, |inline| inline.and(result));
-                if let Some((request, timing)) = self.pipeline.finish(token, self.now_ns) {
+                let result = turn.inline.take().unwrap_or(Ok(())).and(result);
+                if let Some((request, timing)) = pipeline.finish(token, self.now_ns) {
                     done.push(Completion {
                         ticket: Ticket(token),
                         request: *request,
@@ -83,15 +122,24 @@ impl Queue {
         }
     }
 
-    /// Runs the cipher here, and notes in `turn` when it ended, and how.
-    fn run_inline(&mut self, token: Token, span: &Span, turn: &mut Turn) {
-        let start_ns = self.clock.now_ns();
+    /// Runs the cipher here, and notes when it ended.
+    #[inline]
+    fn run_inline(
+        &mut self,
+        token: Token,
+        span: &Span,
+        pipeline: &mut Pipeline,
+    ) -> Result<(), Errno> {
+        let start_ns = match self.fresh {
+            true => self.now_ns,
+            false => self.clock.now_ns(),
+        };
         let result = self.run(token, span);
-        let end_ns = self.clock.now_ns();
-        self.pipeline
-            .record_inline(token, end_ns, end_ns.saturating_sub(start_ns));
-        self.now_ns = end_ns;
-        turn.inline = Some((token, result));
+        self.now_ns = self.clock.now_ns();
+        self.fresh = false;
+        let cipher_ns = self.now_ns.saturating_sub(start_ns);
+        pipeline.record_inline(token, self.now_ns, cipher_ns);
+        result
     }
 
     fn hand_off(
@@ -100,6 +148,7 @@ impl Queue {
         span: &Span,
         parts: NonZeroU8,
         write_thread: Option<&Transfer>,
+        pipeline: &mut Pipeline,
     ) {
         let Some(buffer) = self.take_buffer(token) else {
             return;
@@ -135,13 +184,13 @@ impl Queue {
         let Some(Work { buffer, .. }) = refused else {
             return;
         };
-        put_back(&mut self.buffers, token, Some(buffer));
-        self.run_refused(token, span);
+        self.put_back(token, Some(buffer));
+        self.run_refused(token, span, pipeline);
     }
 
     /// Full workers never block the queue: the work runs here, and its end is an ordinary event.
-    fn run_refused(&mut self, token: Token, span: &Span) {
-        self.pipeline.record_refused(token);
+    fn run_refused(&mut self, token: Token, span: &Span, pipeline: &mut Pipeline) {
+        pipeline.record_refused(token);
         let start_ns = self.clock.now_ns();
         let result = self.run(token, span);
         let cipher_ns = self.clock.now_ns().saturating_sub(start_ns);
@@ -154,6 +203,7 @@ impl Queue {
     }
 
     /// Starts a device operation; false where it is over at once, and its event waits.
+    #[inline]
     fn push(&mut self, token: Token, transfer: &Transfer) -> bool {
         let op = DeviceOp {
             token: token.to_bits(),
@@ -175,7 +225,7 @@ impl Queue {
             // the pipeline's bounded retry deals with it.
             Err(op) => (Err(Errno::EAGAIN), op.buffer),
         };
-        put_back(&mut self.buffers, token, buffer);
+        self.put_back(token, buffer);
         self.events.push(Event::DeviceDone { token, result });
         false
     }
@@ -183,15 +233,54 @@ impl Queue {
     fn run(&mut self, token: Token, span: &Span) -> Result<(), Errno> {
         let buffer = self.buffers.get_mut(token.index()).and_then(Option::as_mut);
         match (&self.cipher, buffer) {
-            (Some(cipher), Some(buffer)) => run_span(cipher.as_ref(), span, buffer),
+            (Some(cipher), Some(buffer)) => run_checked(cipher.as_ref(), span, buffer),
             _ => Err(Errno::EIO),
         }
     }
 
+    /// How busy the workers are.
+    #[inline]
+    pub(super) fn load(&mut self) -> PoolLoad {
+        match &mut self.workers {
+            Workers::Lane(lane) => {
+                self.fresh = false;
+                lane.load(self.now_ns)
+            }
+            Workers::None { .. } => PoolLoad::default(),
+        }
+    }
+
+    /// Tells the workers that nothing is in flight.
+    #[inline]
+    pub(super) fn pause(&mut self) {
+        if let Workers::Lane(lane) = &mut self.workers {
+            lane.pause(self.now_ns);
+        }
+    }
+
+    /// Reads the clock.
+    #[inline]
+    pub(super) fn stamp(&mut self) -> u64 {
+        self.now_ns = self.clock.now_ns();
+        self.fresh = true;
+        self.now_ns
+    }
+
+    #[inline]
     fn take_buffer(&mut self, token: Token) -> Option<SlotBuffer> {
         self.buffers.get_mut(token.index()).and_then(Option::take)
     }
+
+    #[inline]
+    pub(super) fn put_back(&mut self, token: Token, buffer: Option<SlotBuffer>) {
+        if let (Some(place), Some(buffer)) = (self.buffers.get_mut(token.index()), buffer) {
+            *place = Some(buffer);
+        }
+    }
 }
+
+/// Most actions of a round that is about one request: its cipher, and what follows.
+const ACTIONS_OF_ONE: usize = 2;
 
 /// Where one round of actions has got to.
 #[derive(Default)]
@@ -200,15 +289,7 @@ struct Turn {
     handed_over: bool,
     /// Whether some of that happened at a time that no stamp stands for yet.
     unstamped: bool,
-    /// The last inline run: it decides whether what follows it for its slot may happen.
-    inline: Option<(Token, Result<(), Errno>)>,
-}
-
-impl Turn {
-    /// How the inline run that came just before went, where it was this slot's.
-    fn inline_result(&self, token: Token) -> Option<Result<(), Errno>> {
-        self.inline
-            .filter(|&(of, _)| of == token)
-            .map(|(_, result)| result)
-    }
+    /// How the inline run just before went: it decides whether the next action, of the same slot,
+    /// may happen.
+    inline: Option<Result<(), Errno>>,
 }

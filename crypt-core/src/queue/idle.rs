@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Queue;
 use crate::error::{Error, Result};
-use crate::exec::{Lane, PoolLoad};
+use crate::exec::Lane;
 
 /// The way to the workers, and the one eventfd that a device queue waits on beside its own work.
 pub(super) enum Workers {
@@ -19,15 +19,6 @@ pub(super) enum Workers {
     },
 }
 
-impl Workers {
-    pub(super) fn load(&mut self, now_ns: u64) -> PoolLoad {
-        match self {
-            Self::Lane(lane) => lane.load(now_ns),
-            Self::None { .. } => PoolLoad::default(),
-        }
-    }
-}
-
 impl Queue {
     /// Waits for device or workers, or helps the workers while they are behind.
     pub(super) fn idle_turn(&mut self, timeout: Option<Duration>) -> Result<()> {
@@ -36,9 +27,9 @@ impl Queue {
             return Ok(());
         }
         let (at_device, at_workers) = self.pipeline.outstanding();
-        let waited = match &mut self.workers {
+        let waited = match &mut self.hands.workers {
             Workers::Lane(lane) => {
-                if at_workers > 0 && self.rules.assist && lane.assist() {
+                if at_workers > 0 && self.hands.rules.assist && lane.assist() {
                     return Ok(());
                 }
                 // Only workers can end the wait, and soon: a sleep would cost more than it saves.
@@ -49,11 +40,11 @@ impl Queue {
                 if !lane.prepare_sleep() {
                     return Ok(());
                 }
-                let waited = self.device.wait(lane.wake_fd(), timeout);
+                let waited = self.hands.device.wait(lane.wake_fd(), timeout);
                 lane.end_sleep();
                 waited
             }
-            Workers::None { wake } => self.device.wait(wake.as_fd(), timeout),
+            Workers::None { wake } => self.hands.device.wait(wake.as_fd(), timeout),
         };
         waited.map_err(|errno| Error::io("wait for the device", errno))
     }

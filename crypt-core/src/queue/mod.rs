@@ -27,8 +27,9 @@ use crate::device::{DeviceCompletion, DeviceQueue, QueueFacts};
 use crate::error::{Errno, Error, Result};
 use crate::exec::{Done, DoneKind, Lane};
 use crate::pipeline::{Action, ActionBuffer, Counters, Event, Pipeline, Timing, Token};
-use crate::policy::{Costs, OffloadRules, Policy};
+use crate::policy::{Costs, Policy};
 use crate::request::Request;
+use act::Hands;
 use idle::Workers;
 
 /// Most rounds of one [`Queue::poll`], so that a long request on a device that completes at once
@@ -66,22 +67,8 @@ pub struct Completion {
 pub struct Queue {
     pipeline: Pipeline,
     actions: ActionBuffer,
-    /// What has ended since the last round without the device's or the workers' lists: at
-    /// `now_ns`.
-    events: Vec<Event>,
-    /// The last time stamp.
-    now_ns: u64,
-    /// Operations that the device has not given back.
-    at_device: usize,
-    cipher: Option<Arc<dyn SectorCipher>>,
-    rules: OffloadRules,
-    clock: Clock,
+    hands: Hands,
     polled: bool,
-    // The lane and the device wait for what they hold when they are dropped, so they go before the
-    // memory in `buffers`.
-    workers: Workers,
-    device: Box<dyn DeviceQueue>,
-    buffers: Box<[Option<SlotBuffer>]>,
     reaped: Vec<DeviceCompletion>,
     collected: Vec<Done>,
 }
@@ -108,18 +95,21 @@ impl Queue {
             },
         };
         Ok(Self {
-            rules: parts.pipeline.policy().offload_rules(),
+            hands: Hands {
+                events: Vec::with_capacity(room),
+                now_ns: 0,
+                fresh: false,
+                at_device: 0,
+                cipher: parts.cipher,
+                rules: parts.pipeline.policy().offload_rules(),
+                clock: Clock::monotonic(),
+                workers,
+                device: parts.device,
+                buffers: parts.buffers.into_iter().map(Some).collect(),
+            },
             pipeline: parts.pipeline,
             actions: ActionBuffer::for_depth(depth),
-            events: Vec::with_capacity(room),
-            now_ns: 0,
-            at_device: 0,
-            cipher: parts.cipher,
-            clock: Clock::monotonic(),
             polled: parts.polled,
-            workers,
-            device: parts.device,
-            buffers: parts.buffers.into_iter().map(Some).collect(),
             reaped: Vec::with_capacity(room),
             collected: Vec::with_capacity(room),
         })
@@ -143,7 +133,7 @@ impl Queue {
     /// The slot's data area, to fill before a write.
     #[must_use]
     pub fn data_mut(&mut self, ticket: &Ticket) -> &mut [u8] {
-        match self.buffers.get_mut(ticket.index()) {
+        match self.hands.buffers.get_mut(ticket.index()) {
             Some(Some(buffer)) => buffer.area_mut(Area::Data),
             _ => &mut [],
         }
@@ -152,7 +142,7 @@ impl Queue {
     /// The slot's data area, to read after a completed read.
     #[must_use]
     pub fn data(&self, ticket: &Ticket) -> &[u8] {
-        match self.buffers.get(ticket.index()) {
+        match self.hands.buffers.get(ticket.index()) {
             Some(Some(buffer)) => buffer.area(Area::Data),
             _ => &[],
         }
@@ -180,14 +170,14 @@ impl Queue {
     )]
     #[inline]
     fn submit_event(&mut self, ticket: Ticket, request: Request, in_place: bool) {
-        self.now_ns = self.clock.now_ns();
+        let now_ns = self.hands.stamp();
         let event = Event::Submit {
             token: ticket.0,
             request,
-            submitted_ns: self.now_ns,
+            submitted_ns: now_ns,
             in_place,
         };
-        self.pipeline.feed(self.now_ns, &event, &mut self.actions);
+        self.pipeline.feed(now_ns, &event, &mut self.actions);
     }
 
     /// Starts what was submitted and appends what has completed to `done`, without waiting.
@@ -195,6 +185,8 @@ impl Queue {
     /// `done` grows only where its capacity is below the queue's depth. Returns how many were added.
     pub fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let before = done.len();
+        // The caller's own code ran since.
+        self.hands.fresh = false;
         for _ in 0..MAX_ROUNDS {
             if !self.round(done) || done.len() > before {
                 break;
@@ -210,7 +202,7 @@ impl Queue {
     /// Where the system's wait call fails; the requests stay in flight.
     pub fn wait(&mut self, done: &mut Vec<Completion>, timeout: Option<Duration>) -> Result<usize> {
         let limit_ns = timeout.map(|timeout| timeout.as_nanos() as u64);
-        let start_ns = limit_ns.map(|_| self.clock.now_ns());
+        let start_ns = limit_ns.map(|_| self.hands.clock.now_ns());
         loop {
             let completed = self.poll(done);
             if completed > 0 || self.idle() {
@@ -218,7 +210,7 @@ impl Queue {
             }
             let left = match (limit_ns, start_ns) {
                 (Some(limit_ns), Some(start_ns)) => {
-                    let passed_ns = self.clock.now_ns().saturating_sub(start_ns);
+                    let passed_ns = self.hands.clock.now_ns().saturating_sub(start_ns);
                     if passed_ns >= limit_ns {
                         return Ok(0);
                     }
@@ -227,7 +219,7 @@ impl Queue {
                 _ => None,
             };
             // What has ended already is work for the next round, not to be waited for.
-            if self.events.is_empty() {
+            if self.hands.events.is_empty() {
                 self.idle_turn(left)?;
             }
         }
@@ -255,7 +247,7 @@ impl Queue {
     /// How the device queue really works.
     #[must_use]
     pub fn facts(&self) -> QueueFacts {
-        self.device.facts()
+        self.hands.device.facts()
     }
 
     /// How often which placement was used, retries, and the like.
@@ -295,46 +287,61 @@ impl Queue {
     /// One turn of the state machine; false where there was nothing to do.
     #[inline]
     fn round(&mut self, done: &mut Vec<Completion>) -> bool {
-        if self.at_device > 0 {
-            self.device.reap(&mut self.reaped);
-            self.at_device = self.at_device.saturating_sub(self.reaped.len());
+        self.feed_events();
+        self.gather();
+        let Self {
+            pipeline,
+            actions,
+            hands,
+            ..
+        } = self;
+        pipeline.place(hands.now_ns, || hands.load(), actions);
+        if actions.actions().is_empty() {
+            return false;
         }
-        if let Workers::Lane(lane) = &mut self.workers
+        hands.execute(pipeline, actions, done);
+        actions.clear();
+        if pipeline.in_flight() == 0 {
+            hands.pause();
+        }
+        true
+    }
+
+    /// Tells the state machine what ended in the last round.
+    #[inline]
+    fn feed_events(&mut self) {
+        let now_ns = self.hands.now_ns;
+        for event in &self.hands.events {
+            self.pipeline.feed(now_ns, event, &mut self.actions);
+        }
+        self.hands.events.clear();
+    }
+
+    /// Tells the state machine what the device and the workers have ended.
+    #[inline]
+    fn gather(&mut self) {
+        let hands = &mut self.hands;
+        if hands.at_device > 0 {
+            hands.device.reap(&mut self.reaped);
+        }
+        if let Workers::Lane(lane) = &mut hands.workers
             && self.pipeline.outstanding().1 > 0
         {
             lane.collect(&mut self.collected);
         }
         if !self.reaped.is_empty() || !self.collected.is_empty() {
-            self.now_ns = self.clock.now_ns();
+            self.feed_gathered();
         }
-        self.feed();
-        let (workers, now_ns) = (&mut self.workers, self.now_ns);
-        self.pipeline
-            .place(now_ns, || workers.load(now_ns), &mut self.actions);
-        if self.actions.actions().is_empty() {
-            return false;
-        }
-        self.execute(done);
-        if let Workers::Lane(lane) = &mut self.workers
-            && self.pipeline.in_flight() == 0
-        {
-            lane.pause(self.now_ns);
-        }
-        true
     }
 
-    /// Tells the state machine what has ended.
-    #[inline]
-    fn feed(&mut self) {
-        let (now_ns, actions) = (self.now_ns, &mut self.actions);
-        for event in &self.events {
-            self.pipeline.feed(now_ns, event, actions);
-        }
-        self.events.clear();
+    fn feed_gathered(&mut self) {
+        let (hands, actions) = (&mut self.hands, &mut self.actions);
+        let now_ns = hands.stamp();
+        hands.at_device = hands.at_device.saturating_sub(self.reaped.len());
         // Taking the buffers out and then clearing is a third of the cost of draining.
         for completion in &mut self.reaped {
             let token = Token::from_bits(completion.token);
-            put_back(&mut self.buffers, token, completion.buffer.take());
+            hands.put_back(token, completion.buffer.take());
             let result = completion.result;
             let event = Event::DeviceDone { token, result };
             self.pipeline.feed(now_ns, &event, actions);
@@ -342,7 +349,7 @@ impl Queue {
         self.reaped.clear();
         for done in &mut self.collected {
             let token = Token::from_bits(done.token);
-            put_back(&mut self.buffers, token, done.buffer.take());
+            hands.put_back(token, done.buffer.take());
             let (cipher_ns, wait_ns) = (done.cipher_ns, done.wait_ns);
             let event = match done.result {
                 DoneKind::Crypt(result) => Event::CryptDone {
@@ -365,11 +372,5 @@ impl std::fmt::Debug for Queue {
             .field("in_flight", &self.in_flight())
             .field("policy", &self.pipeline.policy().name())
             .finish_non_exhaustive()
-    }
-}
-
-fn put_back(buffers: &mut [Option<SlotBuffer>], token: Token, buffer: Option<SlotBuffer>) {
-    if let (Some(place), Some(buffer)) = (buffers.get_mut(token.index()), buffer) {
-        *place = Some(buffer);
     }
 }
