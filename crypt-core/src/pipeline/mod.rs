@@ -66,29 +66,42 @@ pub struct PipelineConfig {
 /// A slot, and which use of it. Comes back in actions; a stale one is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
-    index: u32,
-    generation: u32,
+    /// The index, and above it the generation: one number, so that it is written and read as one.
+    bits: u64,
 }
 
 impl Token {
+    /// The first use of a slot.
+    fn first(index: u32) -> Self {
+        Self { bits: index.into() }
+    }
+
     /// Index of the slot, below [`PipelineConfig::depth`].
+    #[inline]
     #[must_use]
     pub fn index(self) -> usize {
-        self.index as usize
+        self.bits as u32 as usize
     }
 
     /// The token as one number, for a device's or kernel's user data.
+    #[inline]
     #[must_use]
     pub fn to_bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.index)
+        self.bits
     }
 
     /// The token that [`Token::to_bits`] made.
+    #[inline]
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
+        Self { bits }
+    }
+
+    /// The next use of the same slot.
+    #[inline]
+    fn next(self) -> Self {
         Self {
-            index: bits as u32,
-            generation: (bits >> 32) as u32,
+            bits: self.bits.wrapping_add(1 << 32),
         }
     }
 }
@@ -373,14 +386,12 @@ impl Pipeline {
     /// The slot's data stays valid until [`Pipeline::release`] or the next [`Event::Submit`].
     /// `None`, and counted, for a stale token.
     #[inline]
-    pub fn finish(&mut self, token: Token, now_ns: u64) -> Option<(&Request, &Timing)> {
+    pub fn finish(&mut self, token: Token, now_ns: u64) -> Option<(Request, Timing)> {
         let Some(slot) = self.slots.live_mut(token) else {
             self.counters.stale_events += 1;
             return None;
         };
-        slot.note_issued(now_ns);
-        slot.timing.completed_ns = now_ns;
-        Some((&slot.request, &slot.timing))
+        Some((slot.request, slot.completed(now_ns)))
     }
 
     /// Requests submitted and not yet complete.

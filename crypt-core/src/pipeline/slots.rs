@@ -44,7 +44,8 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) state: State,
-    generation: u32,
+    /// Of the slot's current use.
+    token: Token,
     pub(super) request: Request,
     /// Whether a write's plaintext may be overwritten where it is.
     in_place: bool,
@@ -67,10 +68,10 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn new() -> Self {
+    fn new(index: u32) -> Self {
         Self {
             state: State::Free,
-            generation: 0,
+            token: Token::first(index),
             request: Request::flush(),
             in_place: false,
             routed: false,
@@ -295,6 +296,19 @@ impl Slot {
         }
     }
 
+    /// The timing of a request that is over.
+    #[inline]
+    pub(super) fn completed(&self, now_ns: u64) -> Timing {
+        Timing {
+            issued_ns: match self.issued {
+                true => self.timing.issued_ns,
+                false => now_ns,
+            },
+            completed_ns: now_ns,
+            ..self.timing
+        }
+    }
+
     /// Notes when the request first left the queue's thread; later calls change nothing.
     #[inline]
     pub(super) fn note_issued(&mut self, now_ns: u64) {
@@ -315,7 +329,7 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) fn new(depth: u32) -> Self {
         Self {
-            slots: vec![Slot::new(); depth as usize].into_boxed_slice(),
+            slots: (0..depth).map(Slot::new).collect(),
             free: (0..depth).rev().collect(),
         }
     }
@@ -325,10 +339,7 @@ impl Slots {
         let index = self.free.pop()?;
         let slot = &mut self.slots[index as usize];
         slot.state = State::Claimed;
-        Some(Token {
-            index,
-            generation: slot.generation,
-        })
+        Some(slot.token)
     }
 
     /// Frees a claimed or done slot; false where it is neither.
@@ -341,8 +352,8 @@ impl Slots {
             return false;
         }
         slot.state = State::Free;
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(token.index);
+        slot.token = token.next();
+        self.free.push(token.index() as u32);
         true
     }
 
@@ -351,7 +362,7 @@ impl Slots {
     pub(super) fn live_mut(&mut self, token: Token) -> Option<&mut Slot> {
         self.slots
             .get_mut(token.index())
-            .filter(|slot| slot.generation == token.generation)
+            .filter(|slot| slot.token == token)
     }
 
     /// The slot of a token that was live before in the same step.

@@ -451,7 +451,7 @@ proptest! {
             events.clear();
             for action in &actions {
                 if let Action::Complete { token, result } = *action {
-                    let (&request, &timing) = bench.pipeline.finish(token, bench.now_ns).unwrap();
+                    let (request, timing) = bench.pipeline.finish(token, bench.now_ns).unwrap();
                     if result.is_ok() && matches!(request.op, Op::Read | Op::Write | Op::WriteZeroes) {
                         let end = DATA_OFFSET + request.sector.get() * 512 + request.len.get();
                         prop_assert_eq!(ends[token.index()], end);

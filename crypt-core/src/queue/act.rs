@@ -113,9 +113,9 @@ impl Hands {
                 if let Some((request, timing)) = pipeline.finish(token, self.now_ns) {
                     done.push(Completion {
                         ticket: Ticket(token),
-                        request: *request,
+                        request,
                         result: result.map(|()| request.len.get()),
-                        timing: *timing,
+                        timing,
                     });
                 }
             }
