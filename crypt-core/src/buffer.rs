@@ -29,7 +29,11 @@ pub enum Area {
 }
 
 /// Exclusive, owned access to one slot's memory. Not `Clone`; `Send`.
-pub struct SlotBuffer {
+///
+/// One pointer, because it travels through every stage of a request.
+pub struct SlotBuffer(Box<Slot>);
+
+struct Slot {
     /// The data area, then the bounce area.
     areas: Pages,
     index: u32,
@@ -55,19 +59,20 @@ impl SlotBuffer {
             .and_then(|slot_len| Pages::zeroed(slots as usize, slot_len))
             .ok_or_else(|| no_memory(slots, area_len))?;
         let slots = (0..).zip(slab);
-        Ok(slots.map(|(index, areas)| Self { areas, index }).collect())
+        let slots = slots.map(|(index, areas)| Self(Box::new(Slot { areas, index })));
+        Ok(slots.collect())
     }
 
     /// Index of the slot in its slab.
     #[must_use]
     pub fn index(&self) -> u32 {
-        self.index
+        self.0.index
     }
 
     /// The bytes of one area.
     #[must_use]
     pub fn area(&self, area: Area) -> &[u8] {
-        let (data, bounce) = self.areas.bytes().split_at(self.area_len());
+        let (data, bounce) = self.0.areas.bytes().split_at(self.area_len());
         match area {
             Area::Data => data,
             Area::Bounce => bounce,
@@ -88,25 +93,25 @@ impl SlotBuffer {
     #[must_use]
     pub fn split_mut(&mut self) -> (&mut [u8], &mut [u8]) {
         let area_len = self.area_len();
-        self.areas.bytes_mut().split_at_mut(area_len)
+        self.0.areas.bytes_mut().split_at_mut(area_len)
     }
 
     /// Length of each area in bytes.
     #[must_use]
     pub fn area_len(&self) -> usize {
-        self.areas.bytes().len() / 2
+        self.0.areas.bytes().len() / 2
     }
 
     /// Keeps the slot's slab in place, without access to its bytes.
     #[must_use]
     pub fn slab(&self) -> SlabGuard {
-        SlabGuard(self.areas.guard())
+        SlabGuard(self.0.areas.guard())
     }
 
     /// Start and length of the slot's two areas taken together, for registration with a ring.
     #[must_use]
     pub fn registration(&self) -> (*mut u8, usize) {
-        (self.areas.start().as_ptr(), self.areas.bytes().len())
+        (self.0.areas.start().as_ptr(), self.0.areas.bytes().len())
     }
 }
 
@@ -121,7 +126,7 @@ fn no_memory(slots: u32, area_len: usize) -> Error {
 impl fmt::Debug for SlotBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SlotBuffer")
-            .field("index", &self.index)
+            .field("index", &self.0.index)
             .finish_non_exhaustive()
     }
 }
@@ -135,7 +140,7 @@ impl SlabGuard {
     /// Whether the slot lies in this slab.
     #[must_use]
     pub fn owns(&self, slot: &SlotBuffer) -> bool {
-        self.0.owns(&slot.areas)
+        self.0.owns(&slot.0.areas)
     }
 }
 
