@@ -284,15 +284,21 @@ pub struct Counters {
 /// The state machine of one queue. See the module documentation for the contract.
 #[derive(Debug)]
 pub struct Pipeline {
-    config: PipelineConfig,
+    books: Books,
     slots: Slots,
     policy: Box<dyn Policy>,
     costs: CostTracker,
     jobs: Jobs,
-    counters: Counters,
     /// Whether the policy has a choice. Where there are no workers it is not asked, and has
     /// nothing to learn.
     chooses: bool,
+}
+
+/// What a pipeline keeps besides its slots, and can change while it looks at one.
+#[derive(Debug)]
+struct Books {
+    config: PipelineConfig,
+    counters: Counters,
     in_flight: u32,
     at_device: u32,
     at_workers: u32,
@@ -306,16 +312,18 @@ impl Pipeline {
     pub fn new(config: PipelineConfig, policy: Box<dyn Policy>, costs: Costs) -> Result<Self> {
         config.check()?;
         Ok(Self {
-            config,
+            books: Books {
+                config,
+                counters: Counters::default(),
+                in_flight: 0,
+                at_device: 0,
+                at_workers: 0,
+            },
             slots: Slots::new(config.depth),
             policy,
             costs: CostTracker::new(costs),
             jobs: Jobs::with_capacity(config.depth),
-            counters: Counters::default(),
             chooses: false,
-            in_flight: 0,
-            at_device: 0,
-            at_workers: 0,
         })
     }
 
@@ -331,7 +339,7 @@ impl Pipeline {
     #[inline]
     pub fn release(&mut self, token: Token) {
         if !self.slots.release(token) {
-            self.counters.stale_events += 1;
+            self.books.counters.stale_events += 1;
         }
     }
 
@@ -374,7 +382,7 @@ impl Pipeline {
     ///
     /// The driver runs its span now, then feeds [`Event::CryptDone`].
     pub fn record_refused(&mut self, token: Token) {
-        self.counters.refused += 1;
+        self.books.counters.refused += 1;
         if let Some(slot) = self.slots.live_mut(token) {
             slot.timing.placement = Some(Placement::Inline);
             slot.routed = false;
@@ -388,7 +396,7 @@ impl Pipeline {
     #[inline]
     pub fn finish(&mut self, token: Token, now_ns: u64) -> Option<(Request, Timing)> {
         let Some(slot) = self.slots.live_mut(token) else {
-            self.counters.stale_events += 1;
+            self.books.counters.stale_events += 1;
             return None;
         };
         Some((slot.request, slot.completed(now_ns)))
@@ -398,20 +406,20 @@ impl Pipeline {
     #[must_use]
     #[inline]
     pub fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.books.in_flight
     }
 
     /// Requests at the device, and at the workers or the write thread.
     #[must_use]
     #[inline]
     pub fn outstanding(&self) -> (u32, u32) {
-        (self.at_device, self.at_workers)
+        (self.books.at_device, self.books.at_workers)
     }
 
     /// How often what was done.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.books.counters
     }
 
     /// The policy, for its name and rules.
@@ -434,7 +442,7 @@ impl Pipeline {
     /// What the pipeline was told at start.
     #[must_use]
     pub fn config(&self) -> &PipelineConfig {
-        &self.config
+        &self.books.config
     }
 }
 

@@ -37,11 +37,6 @@ impl Jobs {
         self.tokens.push(token);
     }
 
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.tokens.len()
-    }
-
     /// Asks the policy once for the whole batch.
     pub(super) fn place(&mut self, slots: &Slots, policy: &mut dyn Policy, load: &Load) {
         let jobs = self.tokens.iter().map(|&token| slots.at(token).job);
@@ -50,13 +45,15 @@ impl Jobs {
         policy.place(&self.jobs, load, &mut self.placements);
     }
 
-    /// Slot and placement of one job of the batch; inline where the policy was not asked.
+    /// The slots of the batch.
     #[inline]
-    pub(super) fn placed(&self, index: usize) -> (Token, Placement) {
-        let placement = self.placements.get(index);
-        (
-            self.tokens[index],
-            placement.copied().unwrap_or(Placement::Inline),
-        )
+    pub(super) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// The slots of the batch, and where the policy placed their jobs.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (Token, Placement)> {
+        let placements = self.placements.iter().copied();
+        self.tokens.iter().copied().zip(placements)
     }
 }

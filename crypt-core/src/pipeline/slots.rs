@@ -45,7 +45,7 @@ pub(super) enum Next {
 pub(super) struct Slot {
     pub(super) state: State,
     /// Of the slot's current use.
-    token: Token,
+    pub(super) token: Token,
     pub(super) request: Request,
     /// Whether a write's plaintext may be overwritten where it is.
     in_place: bool,
@@ -140,7 +140,7 @@ impl Slot {
     }
 
     /// Takes in what the device (or the write thread) did.
-    #[inline]
+    #[inline(always)]
     pub(super) fn device_done(
         &mut self,
         now_ns: u64,

@@ -7,8 +7,8 @@
 
 use std::num::NonZeroU8;
 
-use super::slots::{Next, State};
-use super::{Action, ActionBuffer, Event, Pipeline, Token};
+use super::slots::{Next, Slot, State};
+use super::{Action, ActionBuffer, Books, Event, Pipeline};
 use crate::error::Errno;
 use crate::exec::PoolLoad;
 use crate::policy::{Direction, Load, Placement};
@@ -36,13 +36,10 @@ impl Pipeline {
     /// that it speaks of, and adds to `out` what to do. The step ends with [`Pipeline::place`].
     #[inline(always)]
     pub fn feed(&mut self, now_ns: u64, event: &Event, out: &mut ActionBuffer) {
-        let token = event.token();
-        let Some(slot) = self
-            .slots
-            .live_mut(token)
-            .filter(|slot| slot.expects(event))
-        else {
-            self.counters.stale_events += 1;
+        let Self { books, slots, .. } = self;
+        let live = slots.live_mut(event.token());
+        let Some(slot) = live.filter(|slot| slot.expects(event)) else {
+            books.counters.stale_events += 1;
             return;
         };
         let next = match *event {
@@ -52,15 +49,15 @@ impl Pipeline {
                 in_place,
                 ..
             } => {
-                self.in_flight += 1;
-                slot.submit(request, submitted_ns, in_place, &self.config)
+                books.in_flight += 1;
+                slot.submit(request, submitted_ns, in_place, &books.config)
             }
             Event::DeviceDone { result, .. } => {
                 match slot.state {
-                    State::Worker => self.at_workers -= 1,
-                    _ => self.at_device -= 1,
+                    State::Worker => books.at_workers -= 1,
+                    _ => books.at_device -= 1,
                 }
-                slot.device_done(now_ns, result, &self.config, &mut self.counters)
+                slot.device_done(now_ns, result, &books.config, &mut books.counters)
             }
             Event::CryptDone {
                 result,
@@ -68,7 +65,7 @@ impl Pipeline {
                 wait_ns,
                 ..
             } => {
-                self.at_workers -= 1;
+                books.at_workers -= 1;
                 let outcome = slot.crypt_done(now_ns, cipher_ns, wait_ns);
                 self.costs.observe(&outcome);
                 self.policy.observe(&outcome);
@@ -78,38 +75,16 @@ impl Pipeline {
                 }
             }
         };
-        self.advance(now_ns, token, next, out);
-    }
-
-    /// Does what comes next for a slot that was live in this step.
-    #[inline(always)]
-    fn advance(&mut self, now_ns: u64, token: Token, next: Next, out: &mut ActionBuffer) {
-        let slot = self.slots.at_mut(token);
         match next {
-            Next::Device => {
-                self.at_device += 1;
-                slot.state = State::Device;
-                slot.device_since_ns = now_ns;
-                out.push(Action::Device {
-                    token,
-                    transfer: slot.transfer(&self.config),
-                });
-            }
             Next::Crypt(direction) => {
                 slot.state = State::Placing;
-                slot.plan_job(direction, &self.config);
-                self.jobs.push(token);
+                slot.plan_job(direction, &books.config);
+                self.jobs.push(event.token());
             }
-            Next::Done => self.complete(token, Ok(()), out),
-            Next::Fail(errno) => self.complete(token, Err(errno), out),
+            Next::Device => books.start_device(now_ns, slot, out),
+            Next::Done => books.complete(slot, Ok(()), out),
+            Next::Fail(errno) => books.complete(slot, Err(errno), out),
         }
-    }
-
-    #[inline]
-    fn complete(&mut self, token: Token, result: Result<(), Errno>, out: &mut ActionBuffer) {
-        self.in_flight -= 1;
-        self.slots.at_mut(token).state = State::Done;
-        out.push(Action::Complete { token, result });
     }
 
     /// Places the cipher work that the events since the last call led to. `workers` says how busy
@@ -121,66 +96,49 @@ impl Pipeline {
         workers: impl FnOnce() -> PoolLoad,
         out: &mut ActionBuffer,
     ) {
-        if self.jobs.len() > 0 {
-            self.place_jobs(now_ns, &workers(), out);
-            self.jobs.clear();
+        if self.jobs.tokens().is_empty() {
+            return;
         }
+        let workers = workers();
+        self.chooses = workers.workers > 0;
+        if self.chooses {
+            self.place_jobs(now_ns, &workers, out);
+        } else {
+            for &token in self.jobs.tokens() {
+                self.books.run_inline(now_ns, self.slots.at_mut(token), out);
+            }
+        }
+        self.jobs.clear();
     }
 
     fn place_jobs(&mut self, now_ns: u64, workers: &PoolLoad, out: &mut ActionBuffer) {
-        self.chooses = workers.workers > 0;
-        if self.chooses {
-            let load = self.load(now_ns, workers);
-            self.jobs.place(&self.slots, self.policy.as_mut(), &load);
-        }
-        for index in 0..self.jobs.len() {
-            let (token, placement) = self.jobs.placed(index);
-            let slot = self.slots.at_mut(token);
-            slot.placed_ns = now_ns;
-            slot.timing.placement = Some(placement);
+        let load = self.load(now_ns, workers);
+        self.jobs.place(&self.slots, self.policy.as_mut(), &load);
+        let rules = self.policy.offload_rules();
+        for (token, placement) in self.jobs.placed() {
+            let (books, slot) = (&mut self.books, self.slots.at_mut(token));
             match placement {
-                Placement::Inline => {
-                    self.counters.inline += 1;
-                    let (span, next) = (slot.span(&self.config), slot.after_crypt());
-                    out.push(Action::Crypt { token, span });
-                    self.advance(now_ns, token, next, out);
-                }
+                Placement::Inline => books.run_inline(now_ns, slot, out),
                 Placement::Offload => {
-                    self.counters.offload += 1;
-                    self.hand_off(now_ns, token, NonZeroU8::MIN, out);
+                    books.counters.offload += 1;
+                    books.hand_off(now_ns, slot, NonZeroU8::MIN, rules.write_thread, out);
                 }
                 Placement::Split(parts) => {
-                    self.counters.split += 1;
-                    self.hand_off(now_ns, token, parts, out);
+                    books.counters.split += 1;
+                    books.hand_off(now_ns, slot, parts, rules.write_thread, out);
                 }
             }
+            slot.timing.placement = Some(placement);
         }
-    }
-
-    fn hand_off(&mut self, now_ns: u64, token: Token, parts: NonZeroU8, out: &mut ActionBuffer) {
-        let rules = self.policy.offload_rules();
-        let slot = self.slots.at_mut(token);
-        let parts = parts.min(NonZeroU8::new(slot.job.max_parts).unwrap_or(NonZeroU8::MIN));
-        slot.state = State::Worker;
-        slot.routed = slot.job.direction == Direction::Encrypt && rules.write_thread;
-        slot.device_since_ns = now_ns;
-        let write_thread = slot.routed.then(|| slot.transfer(&self.config));
-        self.at_workers += 1;
-        out.push(Action::Offload {
-            token,
-            span: slot.span(&self.config),
-            parts,
-            write_thread,
-        });
     }
 
     fn load(&self, now_ns: u64, workers: &PoolLoad) -> Load {
         Load {
             now_ns,
-            depth: self.config.depth,
-            in_flight: self.in_flight,
-            at_device: self.at_device,
-            at_workers: self.at_workers,
+            depth: self.books.config.depth,
+            in_flight: self.books.in_flight,
+            at_device: self.books.at_device,
+            at_workers: self.books.at_workers,
             workers: workers.workers,
             usable_workers: workers.usable_workers,
             idle_workers: workers.idle_workers,
@@ -189,5 +147,64 @@ impl Pipeline {
             saturated: workers.saturated,
             costs: workers.refine(self.costs.costs()),
         }
+    }
+}
+
+impl Books {
+    #[inline]
+    fn start_device(&mut self, now_ns: u64, slot: &mut Slot, out: &mut ActionBuffer) {
+        self.at_device += 1;
+        slot.state = State::Device;
+        slot.device_since_ns = now_ns;
+        out.push(Action::Device {
+            token: slot.token,
+            transfer: slot.transfer(&self.config),
+        });
+    }
+
+    #[inline]
+    fn complete(&mut self, slot: &mut Slot, result: Result<(), Errno>, out: &mut ActionBuffer) {
+        self.in_flight -= 1;
+        slot.state = State::Done;
+        let token = slot.token;
+        out.push(Action::Complete { token, result });
+    }
+
+    /// The cipher here, and at once what comes after it.
+    #[inline(always)]
+    fn run_inline(&mut self, now_ns: u64, slot: &mut Slot, out: &mut ActionBuffer) {
+        self.counters.inline += 1;
+        slot.placed_ns = now_ns;
+        slot.timing.placement = Some(Placement::Inline);
+        out.push(Action::Crypt {
+            token: slot.token,
+            span: slot.span(&self.config),
+        });
+        match slot.job.direction {
+            Direction::Encrypt => self.start_device(now_ns, slot, out),
+            Direction::Decrypt => self.complete(slot, Ok(()), out),
+        }
+    }
+
+    fn hand_off(
+        &mut self,
+        now_ns: u64,
+        slot: &mut Slot,
+        parts: NonZeroU8,
+        write_thread: bool,
+        out: &mut ActionBuffer,
+    ) {
+        let parts = parts.min(NonZeroU8::new(slot.job.max_parts).unwrap_or(NonZeroU8::MIN));
+        slot.state = State::Worker;
+        slot.placed_ns = now_ns;
+        slot.routed = slot.job.direction == Direction::Encrypt && write_thread;
+        slot.device_since_ns = now_ns;
+        self.at_workers += 1;
+        out.push(Action::Offload {
+            token: slot.token,
+            span: slot.span(&self.config),
+            parts,
+            write_thread: slot.routed.then(|| slot.transfer(&self.config)),
+        });
     }
 }

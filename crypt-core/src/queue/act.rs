@@ -21,6 +21,9 @@ use crate::exec::{PoolLoad, Route, Span, Work, run_checked};
 use crate::pipeline::{Action, ActionBuffer, Event, Pipeline, Token, Transfer};
 use crate::policy::OffloadRules;
 
+/// Most actions of a round that is about one request: its cipher, and what follows.
+const ACTIONS_OF_ONE: usize = 2;
+
 /// All of a queue but its state machine.
 pub(super) struct Hands {
     /// What has ended since the last round without the device's or the workers' lists: at
@@ -122,7 +125,8 @@ impl Hands {
         }
     }
 
-    /// Runs the cipher here, and notes when it ended.
+    /// Runs the cipher here, and notes when it ended. It starts with the last stamp where that is
+    /// still fresh: reading the clock takes as long as what the state machine did since.
     #[inline]
     fn run_inline(
         &mut self,
@@ -278,9 +282,6 @@ impl Hands {
         }
     }
 }
-
-/// Most actions of a round that is about one request: its cipher, and what follows.
-const ACTIONS_OF_ONE: usize = 2;
 
 /// Where one round of actions has got to.
 #[derive(Default)]

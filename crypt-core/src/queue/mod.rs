@@ -116,6 +116,7 @@ impl Queue {
     }
 
     /// Takes a free slot; `None` when all are in use.
+    #[inline]
     pub fn claim(&mut self) -> Option<Ticket> {
         self.pipeline.claim().map(Ticket)
     }
@@ -126,6 +127,7 @@ impl Queue {
         clippy::needless_pass_by_value,
         reason = "consumes the right to the slot"
     )]
+    #[inline]
     pub fn release(&mut self, ticket: Ticket) {
         self.pipeline.release(ticket.0);
     }
