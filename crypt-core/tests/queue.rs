@@ -180,6 +180,32 @@ fn stamps_are_in_order_and_all_slots_can_be_in_flight() {
 }
 
 #[test]
+fn the_stages_of_a_read_add_up_to_its_latency() {
+    let mut queue = queue(memory(), 4);
+    let lone = one(&mut queue, request(Op::Read, 0, 4096), None);
+    let timing = lone.timing;
+    let latency_ns = timing.completed_ns - timing.submitted_ns;
+    assert_eq!(timing.device_ns + timing.cipher_ns, latency_ns);
+    queue.release(lone.ticket);
+
+    while let Some(ticket) = queue.claim() {
+        queue.submit(ticket, request(Op::Read, 0, 4096));
+    }
+    let mut done = Vec::new();
+    queue.drain(&mut done).unwrap();
+    let first = done.iter().map(|end| end.timing.submitted_ns).min();
+    let last = done.iter().map(|end| end.timing.completed_ns).max();
+    // One thread runs them all, so no time counts for the ciphers of two.
+    let cipher_ns: u64 = done.iter().map(|end| end.timing.cipher_ns).sum();
+    assert!(cipher_ns <= last.unwrap() - first.unwrap());
+    for end in &done {
+        let timing = end.timing;
+        let latency_ns = timing.completed_ns - timing.submitted_ns;
+        assert!(timing.device_ns + timing.cipher_ns <= latency_ns);
+    }
+}
+
+#[test]
 fn short_transfers_and_again_are_made_good_and_errors_come_back() {
     let plan = FaultPlan {
         seed: 42,
