@@ -25,6 +25,7 @@ enum Command {
     Matrix(Box<cmd::matrix::Args>),
     Report(cmd::report::Args),
     Cipher(cmd::cipher::Args),
+    Explain(cmd::explain::Args),
 }
 
 /// Why a command ended early.
@@ -82,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Matrix(args) => cmd::matrix::run(&args),
         Command::Report(args) => cmd::report::run(&args),
         Command::Cipher(args) => cmd::cipher::run(&args),
+        Command::Explain(args) => cmd::explain::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,5 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cipher;
+pub mod explain;
 pub mod matrix;
 pub mod report;
+mod surroundings;

@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod lengths;
 mod order;
 mod random;
 
+pub use lengths::Lengths;
 pub use order::Order;
 pub use random::Random;
 

@@ -35,6 +35,12 @@ impl Random {
         (((self.next() >> 32) * u64::from(limit)) >> 32) as u32
     }
 
+    /// A number below `limit` (0 for 0), likewise; its bias is below 2^-64 times `limit`.
+    #[inline]
+    pub fn below_u64(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+    }
+
     /// Fills a buffer with the stream, little-endian.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(8) {

@@ -51,6 +51,12 @@ pub fn existing_size_bytes(spec: &DeviceSpec) -> Option<u64> {
     let DeviceSpec::File(path) = spec else {
         return None;
     };
+    file_size_bytes(path)
+}
+
+/// Capacity of a regular file or block device that exists already, in bytes.
+#[must_use]
+pub fn file_size_bytes(path: &Path) -> Option<u64> {
     let metadata = fs::metadata(path).ok()?;
     if metadata.file_type().is_block_device() {
         let file = File::open(path).ok()?;

@@ -1,0 +1,204 @@
+//! A plan as text: jobs with the origin of every value, byte ranges, and what happens to files. Pure.
+
+#![forbid(unsafe_code)]
+
+use std::fmt::Write;
+
+use crate::definition::device::Engine;
+use crate::jobfile::catalog::{self, Use};
+use crate::jobfile::job::{Access, Job};
+use crate::jobfile::place::{Copy, FileUse, Place, Plan};
+use crate::jobfile::settings::Setting;
+use crate::report::format;
+
+/// Most copies of a job that are shown one by one.
+const MOST_SHOWN: usize = 8;
+
+/// Defaults that are worth a line where nothing is said.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("bs", "4096"),
+    ("direct", "0"),
+    ("iodepth", "1"),
+    ("ioengine", "psync"),
+    ("numjobs", "1"),
+    ("rw", "read"),
+];
+
+/// Everything about a plan.
+pub(super) fn text(plan: &Plan) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{}, {}, {}",
+        counted(plan.jobs.len(), "job"),
+        counted(plan.copies.len(), "thread"),
+        counted(plan.stages(), "stage")
+    );
+    for (index, job) in plan.jobs.iter().enumerate() {
+        let copies: Vec<&Copy> = plan
+            .copies
+            .iter()
+            .filter(|copy| copy.job == index)
+            .collect();
+        write_job(&mut text, job, &copies);
+    }
+    write_files(&mut text, &plan.files);
+    text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+fn write_job(text: &mut String, job: &Job, copies: &[&Copy]) {
+    let (stage, group) = copies
+        .first()
+        .map_or((0, 0), |copy| (copy.stage, copy.group));
+    let _ = writeln!(
+        text,
+        "\n[{}]  {}  stage {}, group {group}",
+        job.name,
+        job.position,
+        stage + 1
+    );
+    for (name, value, origin) in values(job) {
+        let _ = writeln!(text, "  {name:<18} {value:<20} {origin}");
+    }
+    let _ = writeln!(text, "  runs as            {}", engine(job));
+    for copy in copies.iter().take(MOST_SHOWN) {
+        let _ = writeln!(text, "  thread {:<11} {}", copy.number, range(job, copy));
+    }
+    if copies.len() > MOST_SHOWN {
+        let _ = writeln!(text, "  ... and {} more", copies.len() - MOST_SHOWN);
+    }
+    let total = copies
+        .iter()
+        .try_fold(0_u64, |sum, copy| sum.checked_add(copy.total_bytes?));
+    let _ = writeln!(text, "  ends               {}", end(job, total));
+}
+
+/// Name, value and origin of every option, set or default, by name.
+fn values(job: &Job) -> Vec<(&str, &str, String)> {
+    let mut rows: Vec<(&str, &str, String)> = job
+        .settings
+        .iter()
+        .map(|(name, setting)| (name, shown(setting), origin(name, setting)))
+        .collect();
+    for (name, value) in DEFAULTS {
+        let said_otherwise = match *name {
+            "bs" => job
+                .settings
+                .find("bsrange")
+                .or(job.settings.find("bssplit")),
+            "direct" => job.settings.find("buffered"),
+            _ => None,
+        };
+        if job.settings.find(name).is_none() && said_otherwise.is_none() {
+            rows.push((name, value, "default".to_owned()));
+        }
+    }
+    rows.sort_by_key(|row| row.0);
+    rows
+}
+
+fn shown(setting: &Setting) -> &str {
+    match setting.text.as_str() {
+        "" => "1",
+        text => text,
+    }
+}
+
+fn origin(name: &str, setting: &Setting) -> String {
+    let mut origin = setting.position.to_string();
+    if setting.global {
+        origin.push_str("  [global]");
+    }
+    if !setting.overrides.is_empty() {
+        let overridden: Vec<String> = setting.overrides.iter().map(ToString::to_string).collect();
+        let _ = write!(origin, "  instead of {}", overridden.join(", "));
+    }
+    let explain_only = catalog::OPTIONS
+        .iter()
+        .any(|info| info.name == name && matches!(info.used, Use::ExplainOnly(_)));
+    if explain_only {
+        origin.push_str("  explain only, run refuses it");
+    }
+    origin
+}
+
+fn engine(job: &Job) -> String {
+    let access = match job.access {
+        Access::Null => "null device",
+        Access::File(Engine::Sync) if job.depth > 1 => {
+            "plain system calls, one at a time whatever iodepth says"
+        }
+        Access::File(Engine::Sync) => "plain system calls",
+        Access::File(_) => "io_uring",
+    };
+    match &job.crypt {
+        None => format!("{access}, no cipher"),
+        Some(crypt) => format!(
+            "{access}, {} in sectors of {} bytes, placed by {}",
+            crypt.cipher_text,
+            crypt.cipher.sector_size().bytes(),
+            crypt.policy
+        ),
+    }
+}
+
+fn range(job: &Job, copy: &Copy) -> String {
+    let place = match &copy.place {
+        Place::Null => "null device".to_owned(),
+        Place::File(path) => path.display().to_string(),
+    };
+    let does = match (job.pattern.rw.reads(), job.pattern.rw.writes()) {
+        (true, true) => "reads and WRITES",
+        (false, _) => "WRITES",
+        (true, false) => "reads",
+    };
+    format!(
+        "{does} bytes {} to {} of {place} ({})",
+        copy.start_bytes,
+        copy.start_bytes + copy.len_bytes - 1,
+        format::size(copy.len_bytes)
+    )
+}
+
+fn end(job: &Job, total: Option<u64>) -> String {
+    let ramp = match job.ramp_us {
+        0 => String::new(),
+        us => format!(", after a ramp of {} s that does not count", seconds(us)),
+    };
+    let bytes = total.map(|bytes| format!("after {bytes} bytes in all"));
+    let time = job.runtime_us.map(|us| format!("after {} s", seconds(us)));
+    let ios = job.settings.number("number_ios").filter(|ios| *ios > 0);
+    let ios = ios.map(|ios| format!("after {ios} requests per thread"));
+    let ends: Vec<String> = [bytes, ios, time].into_iter().flatten().collect();
+    format!("{}{ramp}", ends.join(" or "))
+}
+
+fn seconds(us: u64) -> f64 {
+    us as f64 / 1e6
+}
+
+fn write_files(text: &mut String, files: &[FileUse]) {
+    if files.is_empty() {
+        text.push_str("\nno file is touched\n");
+        return;
+    }
+    text.push_str("\nfiles\n");
+    for file in files {
+        let what = match (file.existing_bytes, file.written) {
+            (None, _) => "does not exist; would be created with --create and filled",
+            (Some(_), false) => "exists; is opened read-only",
+            (Some(_), true) => "exists; its DATA WOULD BE LOST, which needs --destroy-data-on",
+        };
+        let _ = writeln!(
+            text,
+            "  {}  {} bytes, {what}",
+            file.path.display(),
+            file.bytes
+        );
+    }
+}

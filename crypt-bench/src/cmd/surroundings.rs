@@ -1,0 +1,88 @@
+//! What job files may ask of this machine: files, standard input, variables, `$ncpus` and the like.
+
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::Read;
+
+use crate::cli::{Failure, Outcome};
+use crate::jobfile::job::Job;
+use crate::jobfile::place::Plan;
+use crate::jobfile::{self, Refusal, Surroundings};
+use crate::{host, target};
+
+/// Longest job file in bytes.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// This machine.
+struct System;
+
+impl Surroundings for System {
+    fn read(&self, path: &str) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        let read = match path {
+            "-" => std::io::stdin()
+                .take(MOST_BYTES + 1)
+                .read_to_end(&mut bytes),
+            _ => {
+                File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+            }
+        };
+        read.map_err(|error| error.to_string())?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err("too long for a job file".to_owned());
+        }
+        String::from_utf8(bytes).map_err(|_| "not a text file".to_owned())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        // Names that the system can't have make this function of std panic.
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return None;
+        }
+        std::env::var(name).ok()
+    }
+
+    fn keyword(&self, name: &str) -> Option<u64> {
+        match name {
+            "pagesize" => Some(rustix::param::page_size() as u64),
+            "ncpus" => Some(host::allowed_cpus().len() as u64),
+            "mb_memory" => memory_mib(),
+            _ => None,
+        }
+    }
+}
+
+fn memory_mib() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024)
+}
+
+/// The jobs of the files, typed and checked.
+pub(super) fn load(files: &[String], sections: &[String], readonly: bool) -> Outcome<Vec<Job>> {
+    let jobs = jobfile::load(files, sections, &System).map_err(refused)?;
+    if let Some(job) = jobs.iter().find(|job| readonly && job.writes()) {
+        let message = format!(
+            "[{}]: rw={} writes, which --readonly forbids",
+            job.section,
+            job.pattern.rw.name()
+        );
+        return Err(refused(job.refuse("rw", message)));
+    }
+    Ok(jobs)
+}
+
+/// Where the jobs do their work on this machine.
+pub(super) fn plan(jobs: Vec<Job>) -> Outcome<Plan> {
+    Plan::new(jobs, &target::file_size_bytes).map_err(refused)
+}
+
+/// What a job file got wrong ends the program as bad input does.
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
+pub(super) fn refused(refusal: Refusal) -> Failure {
+    Failure::usage(refusal.to_string())
+}

@@ -1,0 +1,237 @@
+//! The options: names, grammars, and for what is not supported, what to do instead.
+//!
+//! Every option of fio 3.33 is in one of two tables: [`OPTIONS`], understood, and `REFUSED`. A name
+//! in neither is not an option.
+
+#![forbid(unsafe_code)]
+
+mod refused;
+
+use super::value::Kind;
+
+/// What `run` does with an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It counts.
+    Run,
+    /// `explain` shows it; `run` refuses it, with this advice, unless it asks for nothing.
+    ExplainOnly(&'static str),
+}
+
+/// An option that is understood.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OptionInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// What its value looks like.
+    pub kind: Kind,
+    /// What `run` does with it.
+    pub used: Use,
+}
+
+const fn run(name: &'static str, aliases: &'static [&'static str], kind: Kind) -> OptionInfo {
+    OptionInfo {
+        name,
+        aliases,
+        kind,
+        used: Use::Run,
+    }
+}
+
+const fn explain_only(name: &'static str, kind: Kind, advice: &'static str) -> OptionInfo {
+    OptionInfo {
+        name,
+        aliases: &[],
+        kind,
+        used: Use::ExplainOnly(advice),
+    }
+}
+
+const SECONDS: Kind = Kind::Time { bare_seconds: true };
+const MICROSECONDS: Kind = Kind::Time {
+    bare_seconds: false,
+};
+
+const fn count(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+/// Engines, and what they map onto: `null`, plain system calls, `io_uring`.
+pub const ENGINES: &[&str] = &[
+    "null", "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring",
+];
+
+/// All options that are understood.
+pub const OPTIONS: &[OptionInfo] = &[
+    run("bs", &["blocksize"], Kind::Sizes),
+    run("bsrange", &["blocksize_range"], Kind::Ranges),
+    run("bssplit", &[], Kind::Splits),
+    run("buffered", &[], Kind::Bool),
+    run("clat_percentiles", &[], Kind::Bool),
+    run("cpus_allowed", &[], Kind::Cpus),
+    run(
+        "cpus_allowed_policy",
+        &[],
+        Kind::Choice(&["shared", "split"]),
+    ),
+    run("crypt_cipher", &[], Kind::Text),
+    run("crypt_key_file", &[], Kind::Paths),
+    run("crypt_policy", &[], Kind::Text),
+    run("crypt_sector_size", &[], Kind::Size),
+    run("description", &[], Kind::Text),
+    run("direct", &[], Kind::Bool),
+    run("directory", &[], Kind::Paths),
+    run("end_fsync", &[], Kind::Bool),
+    run("fdatasync", &[], count(0, u32::MAX as u64)),
+    run("filename", &[], Kind::Paths),
+    run("filesize", &[], Kind::Size),
+    run("fsync", &[], count(0, u32::MAX as u64)),
+    run("group_reporting", &[], Kind::Flag),
+    run("hipri", &[], Kind::Flag),
+    run("io_size", &["io_limit"], Kind::Share),
+    run("iodepth", &[], count(1, 16_384)),
+    run("ioengine", &[], Kind::Choice(ENGINES)),
+    run("kb_base", &[], Kind::Choice(&["1000", "1024"])),
+    run("lat_percentiles", &[], Kind::Bool),
+    run("loops", &[], count(1, u32::MAX as u64)),
+    run("name", &[], Kind::Text),
+    run("new_group", &[], Kind::Flag),
+    run("norandommap", &[], Kind::Flag),
+    explain_only(
+        "nrfiles",
+        count(1, 1 << 20),
+        "write one job per file, each with its filename",
+    ),
+    run("number_ios", &[], count(0, u64::MAX)),
+    run("numjobs", &[], count(1, 4096)),
+    run("offset", &["fileoffset"], Kind::Share),
+    run("offset_increment", &[], Kind::Share),
+    run("percentage_random", &[], Kind::Counts { max: 100 }),
+    run("percentile_list", &[], Kind::Percentiles),
+    run("ramp_time", &[], SECONDS),
+    explain_only(
+        "random_distribution",
+        Kind::Distribution,
+        "remove it for random offsets that are all alike",
+    ),
+    run(
+        "random_generator",
+        &[],
+        Kind::Choice(&["tausworthe", "lfsr", "tausworthe64"]),
+    ),
+    run("randrepeat", &["allrandrepeat"], Kind::Bool),
+    run("randseed", &[], count(0, i64::MAX as u64)),
+    run("rate", &[], Kind::Sizes),
+    run(
+        "rate_iops",
+        &[],
+        Kind::Counts {
+            max: u32::MAX as u64,
+        },
+    ),
+    explain_only(
+        "rate_process",
+        Kind::Choice(&["linear", "poisson"]),
+        "remove it for requests at equal distances",
+    ),
+    run("runtime", &["timeout"], SECONDS),
+    run("rw", &["readwrite"], Kind::Pattern),
+    run("rwmixread", &[], count(0, 100)),
+    run("rwmixwrite", &[], count(0, 100)),
+    run("size", &[], Kind::Share),
+    run("slat_percentiles", &[], Kind::Bool),
+    run("startdelay", &[], Kind::TimeRange),
+    run("stonewall", &["wait_for_previous"], Kind::Flag),
+    run("thinktime", &[], MICROSECONDS),
+    run("thinktime_blocks", &[], count(1, u32::MAX as u64)),
+    run("thread", &[], Kind::Flag),
+    run("time_based", &[], Kind::Flag),
+    run("wait_for", &[], Kind::Text),
+];
+
+/// The option of a name or alias.
+///
+/// # Errors
+/// A name that is not an option, or one that is not supported; in words, with advice.
+pub fn find(name: &str) -> Result<&'static OptionInfo, String> {
+    let known = |info: &&OptionInfo| info.name == name || info.aliases.contains(&name);
+    if let Some(info) = OPTIONS.iter().find(known) {
+        return Ok(info);
+    }
+    if let Some(advice) = refused::advice(name) {
+        return Err(format!("option `{name}` is {advice}"));
+    }
+    let hint = closest(name).map_or_else(
+        || "see `crypt-bench explain --options` for those there are".to_owned(),
+        |close| format!("did you mean `{close}`?"),
+    );
+    Err(format!("`{name}` is not an option; {hint}"))
+}
+
+/// The name that differs least, where it differs little.
+fn closest(name: &str) -> Option<&'static str> {
+    if name.len() > 40 {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let names = OPTIONS
+        .iter()
+        .flat_map(|info| info.aliases.iter().copied().chain([info.name]));
+    names
+        .map(|candidate| (distance(&lower, candidate), candidate))
+        .min()
+        .filter(|(distance, candidate)| distance * 3 <= candidate.len())
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, removals and replacements between two words (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, a) in left.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_stand_once() {
+        let names: Vec<&str> = OPTIONS.iter().map(|info| info.name).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(names, sorted);
+        for info in OPTIONS {
+            assert_eq!(refused::advice(info.name), None, "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_option_gets_advice() {
+        for (name, advice) in [
+            ("BS", "did you mean `bs`"),
+            ("iodept", "did you mean `iodepth`"),
+            ("readwrit", "did you mean `readwrite`"),
+            ("qqqqqq", "explain --options"),
+            ("verify", "not supported yet"),
+            ("unlink", "never removed"),
+            ("gtod_reduce", "always recorded"),
+            ("", "not an option"),
+        ] {
+            let message = find(name).unwrap_err();
+            assert!(message.contains(advice), "{message}");
+        }
+        assert_eq!(find("blocksize").map(|info| info.name), Ok("bs"));
+    }
+}

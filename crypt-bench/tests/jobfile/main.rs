@@ -1,0 +1,10 @@
+//! Job files as a whole: our own examples against fio's understanding of them, and nonsense made of
+//! them.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "in a test a failure is a panic")]
+
+mod commands;
+mod common;
+mod differential;
+mod mutated;
