@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::catalog::{self, OptionInfo};
 use super::expand::expand;
 use super::source::{Line, Section};
-use super::value::{self, Kind, PerDirection, Units, Value};
+use super::value::{self, Kind, PerDirection, Share, Units, Value};
 use super::{Position, Refusal, Surroundings};
 
 /// A value in force.
@@ -244,7 +244,6 @@ mod tests {
     fn kb_base_counts_for_its_whole_section() {
         let jobs = jobs("[a]\nsize=1m\nkb_base=1000\n[b]\nsize=1m\n", &[]).unwrap();
         let size = |job: &JobSection| job.settings.find("size").unwrap().value.clone();
-        use super::super::value::Share;
         assert_eq!(size(&jobs[0]), Value::Share(Share::Bytes(1_000_000)));
         assert_eq!(size(&jobs[1]), Value::Share(Share::Bytes(1 << 20)));
     }
