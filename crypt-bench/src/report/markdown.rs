@@ -112,8 +112,11 @@ fn words(map: &HeatMap, cell: &Cell) -> String {
 
 fn full_labels(axis: &GridAxis) -> impl Iterator<Item = String> {
     axis.labels.iter().map(|label| {
-        let joined = format!("{} {}", label.group, label.text);
-        safe(joined.trim_start())
+        if label.group.is_empty() {
+            safe(&label.text)
+        } else {
+            safe(&format!("{} · {}", label.group, label.text))
+        }
     })
 }
 
