@@ -10,13 +10,18 @@
 //! The clamp keeps a job whose thread was preempted from counting for hundreds of others; a lasting
 //! change still arrives within some tens of jobs.
 //!
+//! The estimate is for the queue's own thread. A worker first fetches the data from another core's
+//! cache, so a longer time there counts with w = 1/4096 only; a shorter one counts in full.
+//!
 //! What a hand-off costs is not learned here: the wait of a handed-off job is mostly what was queued
 //! before it. Workers measure that themselves, in the moments when nothing is.
 #![forbid(unsafe_code)]
 
-use super::{Costs, Direction, Outcome};
+use super::{Costs, Direction, Outcome, Placement};
 
 const CIPHER_WEIGHT: f32 = 1.0 / 16.0;
+/// The weight of a worker that took longer than the estimate.
+const ELSEWHERE_WEIGHT: f32 = 1.0 / 4096.0;
 /// How far one job may be from the estimate and count in full.
 const OUTLIER_FACTOR: f32 = 4.0;
 
@@ -40,13 +45,17 @@ impl CostTracker {
             return;
         }
         let sample = outcome.cipher_ns as f32 / job.len_bytes as f32;
-        follow(
-            match job.direction {
-                Direction::Encrypt => &mut costs.encrypt_ns_per_byte,
-                Direction::Decrypt => &mut costs.decrypt_ns_per_byte,
-            },
-            sample,
-        );
+        let estimate = match job.direction {
+            Direction::Encrypt => &mut costs.encrypt_ns_per_byte,
+            Direction::Decrypt => &mut costs.decrypt_ns_per_byte,
+        };
+        let is_slower_elsewhere = outcome.placement != Placement::Inline && sample > *estimate;
+        let weight = if is_slower_elsewhere {
+            ELSEWHERE_WEIGHT
+        } else {
+            CIPHER_WEIGHT
+        };
+        follow(estimate, sample, weight);
     }
 
     /// The costs as known now.
@@ -57,10 +66,10 @@ impl CostTracker {
 }
 
 /// Moves `estimate` towards `sample`; an unknown estimate takes it over.
-fn follow(estimate: &mut f32, sample: f32) {
+fn follow(estimate: &mut f32, sample: f32, weight: f32) {
     if *estimate > 0.0 && estimate.is_finite() {
         let sample = sample.clamp(*estimate / OUTLIER_FACTOR, *estimate * OUTLIER_FACTOR);
-        *estimate += CIPHER_WEIGHT * (sample - *estimate);
+        *estimate += weight * (sample - *estimate);
     } else {
         *estimate = sample;
     }
@@ -69,7 +78,7 @@ fn follow(estimate: &mut f32, sample: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Job, Placement};
+    use crate::policy::Job;
     use crate::request::Flags;
     use crate::units::SectorIndex;
 
@@ -112,6 +121,19 @@ mod tests {
         let mut tracker = CostTracker::new(START);
         tracker.observe(&outcome(Placement::Inline, 50_000_000, 0));
         assert!(tracker.costs().encrypt_ns_per_byte < 1.2);
+    }
+
+    #[test]
+    fn a_worker_that_fetches_the_data_first_hardly_changes_the_estimate() {
+        let mut tracker = CostTracker::new(START);
+        for _ in 0..100 {
+            tracker.observe(&outcome(Placement::Inline, 4096, 0));
+            (0..4).for_each(|_| tracker.observe(&outcome(Placement::Offload, 8192, 0)));
+        }
+        assert!(tracker.costs().encrypt_ns_per_byte < 1.25);
+        // Where nothing runs inline, a lasting change arrives all the same.
+        (0..20_000).for_each(|_| tracker.observe(&outcome(Placement::Offload, 8192, 0)));
+        assert!(tracker.costs().encrypt_ns_per_byte > 1.9);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! what it handed off when it has nothing else to do (`assist`), so it counts as one more worker.
 //!
 //! With m = 0 everything runs inline: offloading would only take the core of another queue. So does a
-//! job with c < 2 s: what it saves this thread is little, and its data must cross to another core.
+//! job with c < 1.5 s: what it saves this thread is little, and its data must cross to another core.
 //!
 //! **Large jobs are split** over the workers and this thread. With a awake and j woken helpers and n
 //! parts the job ends after about
@@ -34,8 +34,10 @@
 //! ```
 //!
 //! O is what else the batch costs this thread, copying and system calls: measured while the thread is
-//! the bottleneck ([`Load::saturated`]), 0 otherwise. Nothing is handed off where y is below half a
-//! job, or the job is the only request in flight; so requests at depth 1 stay inline.
+//! the bottleneck ([`Load::saturated`]), 0 otherwise. So is s here, which the data that comes back
+//! from another core can make far larger than its calibrated value; a job with c <= s stays. Nothing is
+//! handed off where y is below half a job, or the job is the only request in flight; so requests at
+//! depth 1 stay inline.
 //!
 //! **With all workers asleep** the same holds with H for h. That is rarely worth it for one batch, but
 //! a worker that is awake stays awake while work keeps coming. So what a batch would have gained from
@@ -44,7 +46,7 @@
 //! one rents until the rent has paid for buying. If a wake-up did not return its cost before the next
 //! one is due, the next one must wait for twice as much (up to 64 H), else for half.
 //!
-//! **Read-ahead** goes to a worker whenever that saves this thread time (c >= 2 s, or c > s + the
+//! **Read-ahead** goes to a worker whenever that saves this thread time (c >= 1.5 s, or c > s + the
 //! cost of a wake-up where one is needed): nobody waits for it.
 //!
 //! **`HIPRI`** is inline unless splitting pays.
@@ -77,7 +79,11 @@ impl Adaptive {
     }
 
     fn place_known(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
-        let team = Team::new(load, self.pace.other_ns(jobs.len(), load));
+        self.pace.learn(load);
+        if self.pace.is_probing(load) {
+            return;
+        }
+        let team = Team::new(load, &self.pace, jobs.len());
         let gain_ns = team.plan(jobs, placements);
         if !team.is_asleep() {
             self.wakes.gained(gain_ns);
@@ -320,13 +326,30 @@ mod tests {
             awake.saturated = saturated;
             let mut placed = Vec::new();
             for _ in 0..10 {
-                awake.now_ns += 60_000;
                 placed = place(&mut policy, &jobs, &awake);
+                let handed_off = offloaded(&placed) as u64;
+                // 1638 ns of cipher and 13,000 ns of other work per job.
+                awake.now_ns += 4 * 13_000 + (4 - handed_off) * 1_638 + handed_off * 200;
             }
             offloaded(&placed)
         };
         assert_eq!(handed_off(false), 2);
         assert_eq!(handed_off(true), 4);
+    }
+
+    #[test]
+    fn hand_offs_that_cost_the_thread_more_than_the_job_come_to_an_end() {
+        let jobs = [job(4096, Flags::empty()); 32];
+        let (mut policy, mut awake) = (Adaptive::new(), load(1, 1));
+        awake.saturated = true;
+        let mut handed_off = 0;
+        for _ in 0..1000 {
+            let now = offloaded(&place(&mut policy, &jobs, &awake)) as u64;
+            // 819 ns of cipher, and as much again to get the data back from the other core.
+            awake.now_ns += 32 * 400 + (32 - now) * 819 + now * 1_200;
+            handed_off += now;
+        }
+        assert!((1..=32 * 50).contains(&handed_off), "{handed_off}");
     }
 
     #[test]

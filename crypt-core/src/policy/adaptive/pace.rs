@@ -1,46 +1,114 @@
-//! What else the queue's thread has to do, per job, when it is the bottleneck.
+//! How the queue's thread spends its time when it is the bottleneck: what a job costs it apart from
+//! the cipher, and what handing one off really costs it.
 //!
 //! While the thread never waits, the time between two decisions is the cipher work that was placed
-//! inline plus everything else it does for the requests: copying, system calls, the caller's own
-//! work. The estimate follows with weight 1/8, a sample counts for at most four times the estimate.
-//! A thread that waits has time to spare, and then the rest of its work does not matter.
+//! inline plus everything else it does for the requests. With nothing handed off, that is copying,
+//! system calls, the caller's own work: b per job. With k of n jobs handed off it is n b + k s, where s
+//! has all that a hand-off leads to on this thread, such as fetching data that another core has
+//! changed, and which no calibration sees. So everything runs inline for two decisions in every
+//! [`PROBE_PERIOD`], the second of which gives b (the first still collects what was handed off), and
+//! the others give s. While nothing is handed off, s returns to its calibrated value, by 1/4096 of the
+//! difference per decision: it is tried again.
+//!
+//! Estimates follow with weight 1/8, and a sample counts for at most four times the estimate. A
+//! thread that waits has time to spare, and then none of this matters.
 #![forbid(unsafe_code)]
 
 use crate::policy::{Costs, Job, Load, Placement};
 
 const WEIGHT: f32 = 1.0 / 8.0;
 const OUTLIER_FACTOR: f32 = 4.0;
+/// Decisions of a thread that is the bottleneck, of which two are all inline.
+const PROBE_PERIOD: u32 = 256;
+const FORGET: f32 = 1.0 / 4096.0;
 
-/// The estimate, and the last decision, from which the next sample counts.
+/// The estimates, and the last decision, from which the next sample counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
-    other_ns_per_job: f32,
-    last_ns: u64,
+    /// b
+    other_ns: f32,
+    /// s; 0 until there is a sample.
+    handoff_ns: f32,
+    last: Decision,
+    /// Decisions since something was handed off.
+    inline_decisions: u32,
+    /// Decisions since b was looked at.
+    since_probe: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Decision {
+    now_ns: u64,
+    jobs: f32,
+    handed_off: f32,
+    /// Cipher time placed inline.
     inline_ns: f32,
 }
 
 impl Pace {
+    /// Takes in the time since the last decision.
+    pub(super) fn learn(&mut self, load: &Load) {
+        let last = self.last;
+        if !load.saturated || last.jobs == 0.0 {
+            return;
+        }
+        let passed_ns = load.now_ns.saturating_sub(last.now_ns) as f32;
+        let other_ns = (passed_ns - last.inline_ns).max(0.0);
+        self.since_probe += 1;
+        if last.handed_off > 0.0 {
+            if self.other_ns > 0.0 {
+                let sample_ns = (other_ns - last.jobs * self.other_ns) / last.handed_off;
+                follow(&mut self.handoff_ns, sample_ns.max(1.0));
+            }
+            return;
+        }
+        let calibrated_ns = load.costs.handoff_self_ns;
+        self.handoff_ns += FORGET * (calibrated_ns - self.handoff_ns);
+        if self.inline_decisions > 1 {
+            follow(&mut self.other_ns, other_ns / last.jobs);
+            self.since_probe = 0;
+        }
+    }
+
+    /// Whether the next decision should hand nothing off, so that b can be seen.
+    pub(super) fn is_probing(&self, load: &Load) -> bool {
+        load.saturated && (self.other_ns == 0.0 || self.since_probe >= PROBE_PERIOD - 2)
+    }
+
     /// The time that a batch of `jobs` costs the thread apart from the cipher; 0 where the thread is
     /// not the bottleneck.
-    pub(super) fn other_ns(&mut self, jobs: usize, load: &Load) -> f32 {
-        if !load.saturated || self.last_ns == 0 || jobs == 0 {
-            return 0.0;
-        }
-        let passed_ns = load.now_ns.saturating_sub(self.last_ns) as f32;
-        let sample = (passed_ns - self.inline_ns).max(0.0) / jobs as f32;
-        if self.other_ns_per_job > 0.0 {
-            let sample = sample.min(OUTLIER_FACTOR * self.other_ns_per_job);
-            self.other_ns_per_job += WEIGHT * (sample - self.other_ns_per_job);
+    pub(super) fn other_ns(&self, jobs: usize, load: &Load) -> f32 {
+        if load.saturated {
+            self.other_ns * jobs as f32
         } else {
-            self.other_ns_per_job = sample;
+            0.0
         }
-        self.other_ns_per_job * jobs as f32
+    }
+
+    /// What handing off a job costs the thread: as calibrated, or as seen where that is more.
+    pub(super) fn handoff_ns(&self, load: &Load) -> f32 {
+        let calibrated_ns = load.costs.handoff_self_ns;
+        if load.saturated {
+            calibrated_ns.max(self.handoff_ns)
+        } else {
+            calibrated_ns
+        }
     }
 
     /// Remembers the decision.
     pub(super) fn decided(&mut self, jobs: &[Job], placements: &[Placement], load: &Load) {
-        self.last_ns = load.now_ns;
-        self.inline_ns = inline_ns(jobs, placements, &load.costs);
+        let inline = placements.iter().filter(|&&p| p == Placement::Inline);
+        self.last = Decision {
+            now_ns: load.now_ns,
+            jobs: jobs.len() as f32,
+            handed_off: (jobs.len() - inline.count()) as f32,
+            inline_ns: inline_ns(jobs, placements, &load.costs),
+        };
+        self.inline_decisions = if self.last.handed_off == 0.0 {
+            self.inline_decisions.saturating_add(1)
+        } else {
+            0
+        };
     }
 }
 
@@ -48,6 +116,16 @@ fn inline_ns(jobs: &[Job], placements: &[Placement], costs: &Costs) -> f32 {
     let placed = jobs.iter().zip(placements);
     let inline = placed.filter(|(_, placement)| **placement == Placement::Inline);
     inline.map(|(job, _)| costs.cipher_ns(job)).sum()
+}
+
+/// Moves `estimate` towards `sample_ns`; an unknown estimate takes it over.
+fn follow(estimate: &mut f32, sample_ns: f32) {
+    if *estimate > 0.0 {
+        let sample_ns = sample_ns.min(OUTLIER_FACTOR * *estimate);
+        *estimate += WEIGHT * (sample_ns - *estimate);
+    } else {
+        *estimate = sample_ns;
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +142,9 @@ mod tests {
         len_bytes: 4096,
         max_parts: 1,
     };
+    /// 1024 ns per job on top of which come `OTHER_NS`, and `HANDOFF_NS` for one handed off.
+    const OTHER_NS: u64 = 2_000;
+    const HANDOFF_NS: u64 = 700;
 
     fn load(now_ns: u64, saturated: bool) -> Load {
         Load {
@@ -71,30 +152,70 @@ mod tests {
             saturated,
             costs: Costs {
                 encrypt_ns_per_byte: 0.25,
+                handoff_self_ns: 100.0,
                 ..Costs::default()
             },
             ..Load::default()
         }
     }
 
-    #[test]
-    fn what_is_not_cipher_work_is_other_work() {
-        let mut pace = Pace::default();
-        assert_eq!(pace.other_ns(2, &load(1_000, true)), 0.0, "no decision yet");
-        pace.decided(
-            &[JOB, JOB],
-            &[Placement::Inline, Placement::Offload],
-            &load(1_000, true),
-        );
-        // 1024 ns of the 5024 were the inline job.
-        assert_eq!(pace.other_ns(2, &load(6_024, true)), 4_000.0);
+    /// A thread that is the bottleneck hands off one of two jobs unless asked not to.
+    fn run(pace: &mut Pace, decisions: u32, saturated: bool) -> u32 {
+        let (mut now_ns, mut probes) = (pace.last.now_ns, 0);
+        for _ in 0..decisions {
+            let load = load(now_ns, saturated);
+            pace.learn(&load);
+            let probe = pace.is_probing(&load);
+            let second = if probe {
+                Placement::Inline
+            } else {
+                Placement::Offload
+            };
+            pace.decided(&[JOB, JOB], &[Placement::Inline, second], &load);
+            now_ns += 2 * OTHER_NS + 1024 + if probe { 1024 } else { HANDOFF_NS };
+            probes += u32::from(probe);
+        }
+        probes
     }
 
     #[test]
-    fn a_thread_that_waits_has_no_other_work() {
+    fn other_work_and_the_cost_of_a_hand_off_are_told_apart() {
         let mut pace = Pace::default();
-        pace.decided(&[JOB], &[Placement::Inline], &load(1_000, true));
-        assert_eq!(pace.other_ns(1, &load(1_000_000, false)), 0.0);
-        assert_eq!(pace.other_ns_per_job, 0.0, "nor is it learned from");
+        run(&mut pace, 100, true);
+        let load = load(0, true);
+        assert_eq!(pace.other_ns(2, &load), 2.0 * OTHER_NS as f32);
+        assert!((pace.handoff_ns(&load) - HANDOFF_NS as f32).abs() < 1.0);
+    }
+
+    #[test]
+    fn probes_are_rare() {
+        let mut pace = Pace::default();
+        run(&mut pace, 100, true);
+        let probes = run(&mut pace, 10 * PROBE_PERIOD, true);
+        assert!((18..=40).contains(&probes), "{probes}");
+    }
+
+    #[test]
+    fn a_thread_that_waits_has_no_other_work_and_teaches_nothing() {
+        let mut pace = Pace::default();
+        run(&mut pace, 100, false);
+        assert_eq!((pace.other_ns, pace.handoff_ns), (0.0, 0.0));
+        run(&mut pace, 100, true);
+        assert_eq!(pace.other_ns(1, &load(0, false)), 0.0);
+        assert_eq!(pace.handoff_ns(&load(0, false)), 100.0);
+    }
+
+    #[test]
+    fn a_costly_hand_off_is_tried_again_one_day() {
+        let mut pace = Pace::default();
+        run(&mut pace, 100, true);
+        let mut now_ns = pace.last.now_ns;
+        for _ in 0..20_000 {
+            let load = load(now_ns, true);
+            pace.learn(&load);
+            pace.decided(&[JOB], &[Placement::Inline], &load);
+            now_ns += OTHER_NS + 1024;
+        }
+        assert!(pace.handoff_ns(&load(0, true)) < 110.0);
     }
 }

@@ -5,11 +5,12 @@
 
 use std::num::NonZeroU8;
 
+use super::pace::Pace;
 use crate::policy::{Costs, Job, Load, Placement};
 use crate::request::Flags;
 
 /// How many times its hand-off a job must cost to be handed off at all.
-const WORTH_HANDING_OFF: f32 = 2.0;
+const WORTH_HANDING_OFF: f32 = 1.5;
 /// A split must be expected to end in less than this share of the job's own time.
 const WORTH_SPLITTING: f32 = 0.75;
 /// Most parts per thread that works on a job.
@@ -29,12 +30,14 @@ pub(super) struct Team {
     queued_ns: f32,
     /// O
     other_ns: f32,
+    /// s, of a whole job.
+    handoff_ns: f32,
     /// Whether nothing but the batch is in flight, and it is one job.
     alone: bool,
 }
 
 impl Team {
-    pub(super) fn new(load: &Load, other_ns: f32) -> Self {
+    pub(super) fn new(load: &Load, pace: &Pace, jobs: usize) -> Self {
         let costs = load.costs;
         let busy = load.usable_workers.saturating_sub(load.idle_workers);
         let awake = (busy + load.awake_workers).min(load.usable_workers);
@@ -45,7 +48,8 @@ impl Team {
             asleep: (load.usable_workers - awake) as f32,
             wake_ns: costs.handoff_asleep_ns + costs.wake_self_ns,
             queued_ns: load.queued_bytes as f32 * ns_per_byte,
-            other_ns,
+            other_ns: pace.other_ns(jobs, load),
+            handoff_ns: pace.handoff_ns(load),
             alone: load.in_flight < 2,
         }
     }
@@ -140,6 +144,7 @@ impl Team {
         placement == Placement::Inline
             && !job.flags.contains(Flags::HIPRI)
             && self.costs.cipher_ns(job) >= WORTH_HANDING_OFF * self.costs.handoff_self_ns
+            && self.costs.cipher_ns(job) > self.handoff_ns
     }
 
     /// y, the cipher time of `backlog` to hand off, and what that saves this thread.
@@ -155,7 +160,7 @@ impl Team {
             (self.awake, self.costs.handoff_awake_ns)
         };
         // 1 - s / c', the part of a job's time that handing it off saves this thread.
-        let saving = 1.0 - self.costs.handoff_self_ns * backlog.jobs / backlog.cipher_ns;
+        let saving = 1.0 - self.handoff_ns * backlog.jobs / backlog.cipher_ns;
         let own_ns = self.other_ns + backlog.cipher_ns;
         let ahead_ns = own_ns - start_ns - self.queued_ns / workers;
         if ahead_ns.is_nan() || ahead_ns <= 0.0 {
