@@ -100,6 +100,63 @@ impl Settings {
         self.map.iter().map(|(name, setting)| (*name, setting))
     }
 
+    /// A text that is set.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match &self.find(name)?.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether a flag is set, and not to 0.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(
+            self.find(name),
+            Some(Setting {
+                value: Value::Flag(true),
+                ..
+            })
+        )
+    }
+
+    /// A number that is set.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.find(name)?.value {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Numbers per direction.
+    #[must_use]
+    pub fn numbers(&self, name: &str) -> PerDirection<u64> {
+        match self.find(name).map(|setting| &setting.value) {
+            Some(Value::Numbers(numbers)) => *numbers,
+            _ => [None; 3],
+        }
+    }
+
+    /// A size or percentage that is set.
+    #[must_use]
+    pub fn share(&self, name: &str) -> Option<Share> {
+        match self.find(name)?.value {
+            Value::Share(share) => Some(share),
+            _ => None,
+        }
+    }
+
+    /// A time that is set, in microseconds: from, to.
+    #[must_use]
+    pub fn time_us(&self, name: &str) -> Option<(u64, u64)> {
+        match self.find(name)?.value {
+            Value::TimeUs(from, to) => Some((from, to)),
+            _ => None,
+        }
+    }
+
     fn apply(&mut self, section: &Section, surroundings: &dyn Surroundings) -> Result<(), Refusal> {
         // fio takes kb_base first, wherever in the section it stands.
         let (first, rest): (Vec<&Line>, Vec<&Line>) = section
