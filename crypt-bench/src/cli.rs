@@ -26,6 +26,7 @@ enum Command {
     Report(cmd::report::Args),
     Cipher(cmd::cipher::Args),
     Explain(cmd::explain::Args),
+    Run(cmd::run::Args),
 }
 
 /// Why a command ended early.
@@ -84,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => cmd::report::run(&args),
         Command::Cipher(args) => cmd::cipher::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
+        Command::Run(args) => cmd::run::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,6 +19,7 @@ pub mod journal;
 pub mod judge;
 pub mod manifest;
 pub mod matrix;
+pub mod play;
 pub mod progress;
 pub mod record;
 pub mod report;

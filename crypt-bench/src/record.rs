@@ -46,6 +46,15 @@ impl Window {
         }
     }
 
+    /// The same window, ended at `end_ns`, which is not before its start nor behind its end.
+    #[must_use]
+    pub fn ended_at(&self, end_ns: u64) -> Self {
+        Self {
+            end_ns: end_ns.clamp(self.start_ns, self.end_ns),
+            ..*self
+        }
+    }
+
     /// Length in nanoseconds.
     #[must_use]
     pub fn length_ns(&self) -> u64 {

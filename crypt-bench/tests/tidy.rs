@@ -35,7 +35,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["manifest", "summary"],
     &["buckets", "host", "storage", "definition"],
     &["matrix", "generate", "record", "judge", "progress"],
-    &["journal", "target", "drive", "jobfile"],
+    &["journal", "target", "drive", "play", "jobfile"],
     &["cell"],
     &["run", "report"],
     &["cmd", "cli"],

@@ -6,4 +6,5 @@ pub mod cipher;
 pub mod explain;
 pub mod matrix;
 pub mod report;
+pub mod run;
 mod surroundings;

@@ -9,10 +9,12 @@
 mod lengths;
 mod order;
 mod random;
+mod stream;
 
 pub use lengths::Lengths;
 pub use order::Order;
 pub use random::Random;
+pub use stream::{Script, Step, Stream};
 
 use crate::result::Rw;
 
@@ -61,7 +63,7 @@ impl Generator {
         };
         Self {
             order,
-            mix: Mix::new(workload, random),
+            mix: Mix::of(workload.rw, workload.rwmixread_percent, random),
             block_size_bytes: workload.block_size_bytes,
         }
     }
@@ -94,15 +96,15 @@ enum Mix {
 }
 
 impl Mix {
-    fn new(workload: &Workload, random: Random) -> Self {
-        if !workload.rw.writes() {
+    fn of(rw: Rw, rwmixread_percent: u8, random: Random) -> Self {
+        if !rw.writes() {
             return Self::Reads;
         }
-        if !workload.rw.reads() {
+        if !rw.reads() {
             return Self::Writes;
         }
         Self::Mixed {
-            reads_per_period: u32::from(workload.rwmixread_percent.min(100)),
+            reads_per_period: u32::from(rwmixread_percent.min(100)),
             reads_left: 0,
             left: 0,
             random,

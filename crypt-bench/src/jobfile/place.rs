@@ -314,7 +314,8 @@ fn total(job: &Job, len: u64) -> Result<Option<u64>, Refusal> {
         return Ok(None);
     }
     let once = match job.settings.share("io_size") {
-        Some(Share::Bytes(0)) | None => len,
+        // A pass over the range leaves out what is shorter than a block.
+        Some(Share::Bytes(0)) | None => len - len % job.smallest_bytes().max(1),
         Some(share) => share.bytes_of(len),
     };
     match once.checked_mul(job.loops) {

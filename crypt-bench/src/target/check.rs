@@ -80,7 +80,8 @@ fn check_missing(path: &Path, permissions: &Permissions) -> Result<(), String> {
     let shown = path.display();
     if !permissions.create {
         return Err(format!(
-            "{shown}: no such file; name an existing one, use --device scratch, or add --create"
+            "{shown}: no such file; name an existing one or add --create (`matrix` has --device scratch \
+             for a file that is gone afterwards)"
         ));
     }
     let folder = path

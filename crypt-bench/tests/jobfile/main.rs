@@ -8,3 +8,4 @@ mod commands;
 mod common;
 mod differential;
 mod mutated;
+mod runs;

@@ -137,7 +137,7 @@ fn shell_word(text: &str) -> String {
 }
 
 /// A flag that the first interrupt or termination signal sets; the second one ends the process.
-fn stop_on_signals() -> Outcome<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> Outcome<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // In this order: the shutdown looks at the flag before the same signal sets it.

@@ -1,0 +1,143 @@
+//! `crypt-bench run`: runs fio job files and reports on them as fio does.
+
+#![forbid(unsafe_code)]
+
+mod json;
+mod outcome;
+mod setup;
+mod supported;
+mod text;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use super::report::write_stdout;
+use super::{matrix, surroundings};
+use crate::cli::{Failure, Outcome};
+use crate::jobfile::place::Plan;
+use crate::play::{self, Played};
+use crate::target::Permissions;
+use outcome::Report;
+use setup::Setup;
+
+/// What `--help` says after the options.
+const EXAMPLES: &str = "\
+Examples:
+  crypt-bench run job.fio
+  crypt-bench run prepare.fio measure.fio --output-format json > result.json
+  crypt-bench run job.fio --create                         files that don't exist are made, and stay
+  crypt-bench run job.fio --destroy-data-on /mnt/disk.img  jobs may write to this existing file
+
+`crypt-bench explain job.fio` says beforehand what a run would do.
+ioengine: null transfers nothing; sync, psync, vsync, pvsync and pvsync2 are plain system calls, one at a
+time; libaio, posixaio and io_uring are io_uring. fsync and fdatasync are both fdatasync.
+crypt_cipher=aes-xts-plain64 puts encryption between a job and its file; crypt_policy places it.";
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text for people.
+    Normal,
+    /// fio's JSON, version 3.
+    Json,
+}
+
+/// Run fio job files
+///
+/// Jobs run as fio runs them: all at once between stonewalls, files one after the other. What is not
+/// supported is refused before anything is opened.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Job files; `-` is standard input
+    #[arg(value_name = "FILE.fio", required = true)]
+    files: Vec<String>,
+
+    /// Run only this section; may be given several times. [global] always counts
+    #[arg(long, value_name = "NAME")]
+    section: Vec<String>,
+
+    /// Only check the files and say nothing
+    #[arg(long)]
+    parse_only: bool,
+
+    /// Refuse jobs that write
+    #[arg(long)]
+    readonly: bool,
+
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Normal)]
+    output_format: Format,
+
+    /// Write results to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Allow jobs that write to destroy the data on this existing file or block device. A device is
+    /// named by its identity, which the refusal without this flag tells
+    #[arg(long, value_name = "IDENTITY", help_heading = "Data")]
+    destroy_data_on: Vec<String>,
+
+    /// Create files that don't exist; they are filled, and stay
+    #[arg(long, help_heading = "Data")]
+    create: bool,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// What a job file gets wrong (nothing was touched then), a failure while running, or an interruption.
+pub fn run(args: &Args) -> Outcome {
+    let jobs = surroundings::load(&args.files, &args.section, args.readonly)?;
+    supported::check(&jobs).map_err(surroundings::refused)?;
+    if args.parse_only {
+        return Ok(());
+    }
+    let plan = surroundings::plan(jobs)?;
+    let permissions = Permissions {
+        destroy_data_on: args.destroy_data_on.clone(),
+        create: args.create,
+        created: Vec::new(),
+    };
+    let stop = matrix::stop_on_signals()?;
+    let mut setup = Setup::prepare(&plan, &permissions, &stop)?;
+    let mut played = Vec::with_capacity(plan.copies.len());
+    for stage in 0..plan.stages() {
+        let players = setup.players(&plan, stage, &stop)?;
+        played.extend(play::play(players, &stop).map_err(Failure::Internal)?);
+    }
+    let reports = outcome::reports(&plan, &played);
+    publish(args, &plan, &reports)?;
+    conclude(&plan, &played, stop.load(Ordering::Relaxed))
+}
+
+fn publish(args: &Args, plan: &Plan, reports: &[Report]) -> Outcome {
+    let text = match args.output_format {
+        Format::Normal => text::text(reports),
+        Format::Json => json::text(plan, reports),
+    };
+    let text = text.map_err(Failure::Internal)?;
+    match &args.output {
+        None => write_stdout(&text),
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::internal(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// How the end is told: what is on stderr, and the exit status.
+fn conclude(plan: &Plan, played: &[Played], stopped: bool) -> Outcome {
+    if stopped {
+        let message = "stopped; the figures are of what was done until then";
+        return Err(Failure::Interrupted(message.to_owned()));
+    }
+    let mut threads = plan.copies.iter().zip(played);
+    let failed = threads.find_map(|(copy, played)| Some((copy, played.first_error.as_ref()?)));
+    let Some((copy, (request, errno))) = failed else {
+        return Ok(());
+    };
+    let name = plan.jobs.get(copy.job).map_or("", |job| &job.name);
+    Err(Failure::Internal(format!(
+        "job {name}, thread {}: {:?} of {} bytes at sector {} failed: {errno}",
+        copy.number, request.op, request.len, request.sector
+    )))
+}

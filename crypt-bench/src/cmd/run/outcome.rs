@@ -1,0 +1,164 @@
+//! What threads saw, as one report per thread or, with `group_reporting`, per group. Pure.
+
+#![forbid(unsafe_code)]
+
+use crate::jobfile::job::Job;
+use crate::jobfile::place::Plan;
+use crate::jobfile::value::Value;
+use crate::play::Played;
+use crate::record::{DirectionRecorder, Window};
+use crate::result::{DirectionStats, Distribution};
+
+/// fio's percentiles where `percentile_list` says nothing.
+const PERCENTILES: &[f64] = &[
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// Figures of a thread or group.
+pub(super) struct Report {
+    /// Index of its first job.
+    pub(super) job: usize,
+    /// Name of its first job.
+    pub(super) name: String,
+    /// Number of its group.
+    pub(super) group: usize,
+    /// Threads that are in it.
+    pub(super) threads: usize,
+    /// Longest time of a thread, in nanoseconds.
+    pub(super) runtime_ns: u64,
+    /// Reads.
+    pub(super) read: Option<DirectionStats>,
+    /// Writes.
+    pub(super) write: Option<DirectionStats>,
+    /// Flushes.
+    pub(super) flush: Option<DirectionStats>,
+    /// Latency of reads and writes from their intended start, where there is a rate.
+    pub(super) response: [Option<Distribution>; 2],
+    /// Requests that failed.
+    pub(super) errors: u64,
+    /// Error number of the first of them; 0 without.
+    pub(super) errno: i32,
+    /// Percentiles to show.
+    pub(super) percentiles: Vec<f64>,
+    /// Which latencies get percentiles: slat, clat, lat.
+    pub(super) shown: [bool; 3],
+    /// How it ran: engine, direct I/O, remarks.
+    pub(super) facts: Vec<String>,
+}
+
+/// The reports of a plan, in order.
+pub(super) fn reports(plan: &Plan, played: &[Played]) -> Vec<Report> {
+    let mut parts: Vec<Vec<(usize, &Played)>> = Vec::new();
+    let mut last_group = None;
+    for (copy, played) in plan.copies.iter().zip(played) {
+        let merged = plan.copies.iter().any(|other| {
+            other.group == copy.group && plan.jobs[other.job].settings.flag("group_reporting")
+        });
+        match parts.last_mut() {
+            Some(part) if merged && last_group == Some(copy.group) => part.push((copy.job, played)),
+            _ => parts.push(vec![(copy.job, played)]),
+        }
+        last_group = Some(copy.group);
+    }
+    let group = |job: usize| {
+        plan.copies
+            .iter()
+            .find(|copy| copy.job == job)
+            .map_or(0, |copy| copy.group)
+    };
+    parts
+        .iter()
+        .filter_map(|part| {
+            let (job, _) = *part.first()?;
+            Some(report(&plan.jobs[job], job, group(job), part))
+        })
+        .collect()
+}
+
+fn report(job: &Job, index: usize, group: usize, part: &[(usize, &Played)]) -> Report {
+    let threads: Vec<&Played> = part.iter().map(|(_, played)| *played).collect();
+    let window = longest(&threads);
+    let response = |direction: usize| {
+        let recorders = threads
+            .iter()
+            .filter_map(|played| Some(&played.intended.as_ref()?[direction]));
+        sum(recorders, &window).map(|stats| stats.lat)
+    };
+    let flag = |name: &str, default: bool| match job.settings.find(name) {
+        Some(_) => job.settings.flag(name),
+        None => default,
+    };
+    Report {
+        job: index,
+        name: job.name.clone(),
+        group,
+        threads: threads.len(),
+        runtime_ns: window.length_ns(),
+        read: sum(threads.iter().map(|played| &played.read), &window),
+        write: sum(threads.iter().map(|played| &played.write), &window),
+        flush: sum(threads.iter().map(|played| &played.flush), &window),
+        response: [response(0), response(1)],
+        errors: threads.iter().map(|played| played.errors).sum(),
+        errno: threads
+            .iter()
+            .find_map(|played| played.first_error)
+            .map_or(0, |(_, errno)| errno.raw()),
+        percentiles: match job
+            .settings
+            .find("percentile_list")
+            .map(|setting| &setting.value)
+        {
+            Some(Value::Percentiles(list)) => list.clone(),
+            _ => PERCENTILES.to_vec(),
+        },
+        shown: [
+            flag("slat_percentiles", false),
+            flag("clat_percentiles", true),
+            flag("lat_percentiles", false),
+        ],
+        facts: facts(&threads),
+    }
+}
+
+/// The longest of the threads' windows: rates are over all of the time.
+fn longest(threads: &[&Played]) -> Window {
+    let windows = threads.iter().map(|played| played.window);
+    windows
+        .max_by_key(Window::length_ns)
+        .unwrap_or_else(|| Window::new(0, 1))
+}
+
+fn sum<'a>(
+    mut recorders: impl Iterator<Item = &'a DirectionRecorder>,
+    window: &Window,
+) -> Option<DirectionStats> {
+    let mut total = recorders.next()?.clone();
+    recorders.for_each(|recorder| total.absorb(recorder));
+    total.stats(window)
+}
+
+fn facts(threads: &[&Played]) -> Vec<String> {
+    let mut facts: Vec<String> = Vec::new();
+    let mut add = |fact: String| {
+        if !facts.contains(&fact) {
+            facts.push(fact);
+        }
+    };
+    for played in threads {
+        let cache = match (played.facts.engine, played.facts.direct) {
+            ("immediate", _) => "",
+            (_, true) => ", direct",
+            (_, false) => ", buffered",
+        };
+        let polled = if played.facts.polled { ", polled" } else { "" };
+        add(format!("{}{cache}{polled}", played.facts.engine));
+        for note in &played.facts.notes {
+            add(note.clone());
+        }
+        if !played.pinned {
+            add("did not run on the CPUs of cpus_allowed".to_owned());
+        }
+    }
+    facts
+}

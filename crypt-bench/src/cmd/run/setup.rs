@@ -1,0 +1,349 @@
+//! From a plan to threads that are ready to play: checks, files, volumes, streams.
+//!
+//! Files go through the same guards as those of `matrix`: nothing is written that was not named with
+//! `--destroy-data-on`, nothing is created without `--create`.
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crypt_core::Volume;
+use crypt_core::exec::{WorkerConfig, WorkerPool};
+use crypt_core::key::Key;
+use crypt_core::policy::PolicySpec;
+
+use crate::cli::{Failure, Outcome};
+use crate::definition::device::{DeviceSpec, Engine};
+use crate::generate::{Random, Script, Stream};
+use crate::host;
+use crate::jobfile::job::{Access, Crypt, Job};
+use crate::jobfile::place::{Copy, Place, Plan};
+use crate::play::{Player, Rates};
+use crate::result::CellParams;
+use crate::target::{self, Permissions, Targets};
+
+/// Seed of what is to repeat, without `randseed`.
+const DEFAULT_SEED: u64 = 0x0c2b_f10e;
+/// Length of a random key, where the cipher takes it.
+const KEY_BYTES: usize = 64;
+
+/// Devices and workers that the stages share.
+pub(super) struct Setup {
+    targets: Targets,
+    pools: Vec<(PolicySpec, Arc<WorkerPool>)>,
+    /// Seed of what is not to repeat.
+    fresh_seed: u64,
+}
+
+impl Setup {
+    /// Checks everything, then creates what is missing.
+    ///
+    /// # Errors
+    /// What is not there or not allowed; nothing was touched then.
+    pub(super) fn prepare(
+        plan: &Plan,
+        permissions: &Permissions,
+        stop: &AtomicBool,
+    ) -> Outcome<Self> {
+        let cells: Vec<CellParams> = plan.copies.iter().map(|copy| cell(plan, copy)).collect();
+        check_memory(plan)?;
+        check_cpus(plan)?;
+        target::check(&cells, permissions).map_err(Failure::Usage)?;
+        let say = |what: &str| eprintln!("{what}");
+        let targets = Targets::prepare(&cells, permissions, stop, say);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Ok(Self {
+            targets: targets.map_err(|error| match stop.load(Ordering::Relaxed) {
+                true => Failure::Interrupted("stopped before a job began".to_owned()),
+                false => Failure::Usage(error),
+            })?,
+            pools: Vec::new(),
+            fresh_seed: since.map_or(0, |since| since.as_nanos() as u64),
+        })
+    }
+
+    /// The threads of a stage.
+    ///
+    /// # Errors
+    /// Where a device can't be opened, or a key does not fit.
+    pub(super) fn players(
+        &mut self,
+        plan: &Plan,
+        stage: usize,
+        stop: &AtomicBool,
+    ) -> Outcome<Vec<Player>> {
+        let copies = plan.copies.iter().filter(|copy| copy.stage == stage);
+        copies
+            .filter_map(|copy| Some((copy, plan.jobs.get(copy.job)?)))
+            .map(|(copy, job)| {
+                let volume = self.volume(plan, copy, job, stop)?;
+                Ok(self.player(copy, job, volume))
+            })
+            .collect()
+    }
+
+    fn volume(
+        &mut self,
+        plan: &Plan,
+        copy: &Copy,
+        job: &Job,
+        stop: &AtomicBool,
+    ) -> Outcome<Volume> {
+        let opened = self
+            .targets
+            .open(&cell(plan, copy), stop)
+            .map_err(Failure::Internal)?;
+        let Some((device, _)) = opened.places.first() else {
+            return Err(Failure::internal("a device without a place"));
+        };
+        let unit = job
+            .crypt
+            .as_ref()
+            .map_or(512, |crypt| crypt.cipher.sector_size().bytes() as u64);
+        let end = copy.start_bytes + copy.len_bytes;
+        let mut builder = Volume::builder(Arc::clone(device)).size_bytes(end - end % unit);
+        if let Some(crypt) = &job.crypt {
+            let key = key(job, crypt)?;
+            let cipher = crypt.cipher.build(&key, None);
+            builder = builder
+                .cipher(cipher.map_err(|error| in_job(job, &error.to_string()))?)
+                .policy(crypt.policy);
+            if crypt.policy.needs_workers() {
+                builder = builder.workers(self.pool(crypt.policy)?);
+            }
+        }
+        builder
+            .build()
+            .map_err(|error| in_job(job, &error.to_string()))
+    }
+
+    /// The workers of a policy, shared by all its jobs.
+    fn pool(&mut self, policy: PolicySpec) -> Outcome<Arc<WorkerPool>> {
+        if let Some((_, pool)) = self.pools.iter().find(|(known, _)| *known == policy) {
+            return Ok(Arc::clone(pool));
+        }
+        let pool = WorkerPool::start(&WorkerConfig::for_rules(&policy.rules()))
+            .map_err(|error| Failure::internal(error.to_string()))?;
+        self.pools.push((policy, Arc::clone(&pool)));
+        Ok(pool)
+    }
+
+    fn player(&self, copy: &Copy, job: &Job, volume: Volume) -> Player {
+        let mut random = Random::new(self.seed(copy, job));
+        let (from_us, to_us) = job.delay_us;
+        let delay_us = from_us + random.below_u64(to_us - from_us + 1);
+        Player {
+            volume,
+            stream: Stream::new(script(copy, job), random.next()),
+            rates: rates(job),
+            max_request_bytes: job.largest_bytes() as u32,
+            depth: depth(job),
+            polled: job.hipri,
+            cpus: cpus(copy, job),
+            data_seed: job.writes().then(|| random.next()),
+            end_flush: job.settings.flag("end_fsync") && job.writes(),
+            delay: Duration::from_micros(delay_us),
+            ramp: Duration::from_micros(job.ramp_us),
+            runtime: job.runtime_us.map(Duration::from_micros),
+        }
+    }
+
+    /// With `randrepeat`, the default, every run makes the same requests.
+    fn seed(&self, copy: &Copy, job: &Job) -> u64 {
+        let repeats = job.settings.find("randrepeat").is_none() || job.settings.flag("randrepeat");
+        let base = match job.settings.number("randseed") {
+            Some(seed) => seed,
+            None if repeats => DEFAULT_SEED,
+            None => self.fresh_seed,
+        };
+        let thread = (copy.job as u64) << 32 | u64::from(copy.number);
+        base ^ thread.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Plain system calls are one at a time.
+fn depth(job: &Job) -> u32 {
+    match job.access {
+        Access::File(Engine::Sync) => 1,
+        _ => job.depth,
+    }
+}
+
+fn cpus(copy: &Copy, job: &Job) -> Vec<u32> {
+    use crate::jobfile::value::Value;
+    let Some(Value::Cpus(cpus)) = job
+        .settings
+        .find("cpus_allowed")
+        .map(|setting| &setting.value)
+    else {
+        return Vec::new();
+    };
+    match job.settings.text("cpus_allowed_policy") {
+        Some("split") => cpus
+            .get(copy.number as usize % cpus.len().max(1))
+            .copied()
+            .into_iter()
+            .collect(),
+        _ => cpus.clone(),
+    }
+}
+
+fn script(copy: &Copy, job: &Job) -> Script {
+    let modifier = job
+        .pattern
+        .modifier
+        .map_or(0, |modifier| modifier.max(0) as u64);
+    let random = job.pattern.rw.is_random();
+    let flushes = ["fsync", "fdatasync"].map(|name| job.settings.number(name).unwrap_or(0));
+    Script {
+        rw: job.pattern.rw,
+        rwmixread_percent: job.rwmixread_percent,
+        lengths: [job.read_lengths.clone(), job.write_lengths.clone()],
+        random_percent: job.random_percent,
+        repeats: job.norandommap,
+        run_ios: if random { modifier.max(1) } else { 1 },
+        gap_bytes: if random { 0 } else { modifier },
+        start_bytes: copy.start_bytes,
+        len_bytes: copy.len_bytes,
+        total_bytes: copy.total_bytes,
+        total_ios: copy.total_ios,
+        flush_every: flushes.into_iter().max().unwrap_or(0),
+    }
+}
+
+fn rates(job: &Job) -> Rates {
+    let per_direction = |name: &str| {
+        let [read, write, _] = job.settings.numbers(name);
+        [read, write].map(|rate| rate.filter(|rate| *rate > 0))
+    };
+    Rates {
+        bytes_per_s: per_direction("rate"),
+        ios_per_s: per_direction("rate_iops"),
+        think_ns: job
+            .settings
+            .time_us("thinktime")
+            .map_or(0, |time| time.0 * 1000),
+        think_every: job.settings.number("thinktime_blocks").unwrap_or(1),
+    }
+}
+
+/// A copy of a job in the words of a matrix, which is what the guards and devices understand.
+fn cell(plan: &Plan, copy: &Copy) -> CellParams {
+    let job = &plan.jobs[copy.job];
+    let (device, size_bytes) = match &copy.place {
+        Place::Null => (DeviceSpec::Null, copy.start_bytes + copy.len_bytes),
+        Place::File(path) => {
+            let file = plan.files.iter().find(|file| file.path == *path);
+            (
+                DeviceSpec::File(path.clone()),
+                file.map_or(0, |file| file.bytes),
+            )
+        }
+    };
+    let engine = match job.access {
+        Access::File(Engine::Sync) => "sync",
+        _ => "io_uring",
+    };
+    CellParams {
+        device: device.to_string(),
+        cipher: "none".to_owned(),
+        key_bits: None,
+        sector_size_bytes: 512,
+        rw: job.pattern.rw,
+        rwmixread_percent: job.rwmixread_percent,
+        block_size_bytes: job.largest_bytes(),
+        depth: depth(job),
+        jobs: 1,
+        issuer_cpus: Vec::new(),
+        devices: 1,
+        workers: 0,
+        policy: "inline".to_owned(),
+        hipri: job.hipri,
+        readahead: false,
+        direct: job.direct,
+        engine: engine.to_owned(),
+        cipher_throttle_bytes_per_s: None,
+        size_bytes,
+        runtime_ms: job.runtime_us.unwrap_or(0) / 1000,
+        ramp_ms: job.ramp_us / 1000,
+        seed: 0,
+    }
+}
+
+/// The slots of the largest stage must fit, before anything starts.
+fn check_memory(plan: &Plan) -> Outcome {
+    let limit_bytes = host::available_memory_bytes().map_or(u64::MAX, |bytes| bytes / 4 * 3);
+    for stage in 0..plan.stages() {
+        let copies = plan.copies.iter().filter(|copy| copy.stage == stage);
+        let needed = copies.fold(0_u64, |sum, copy| {
+            let job = &plan.jobs[copy.job];
+            let slot = job.largest_bytes().next_multiple_of(4096);
+            sum.saturating_add((2 * slot).saturating_mul(u64::from(depth(job))))
+        });
+        if needed > limit_bytes {
+            return Err(Failure::usage(format!(
+                "stage {} needs {needed} bytes of memory (threads x iodepth x 2 x the largest block), more \
+                 than the {limit_bytes} bytes that are free; use a smaller iodepth, bs or numjobs",
+                stage + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_cpus(plan: &Plan) -> Outcome {
+    let allowed = host::allowed_cpus();
+    for copy in &plan.copies {
+        let job = &plan.jobs[copy.job];
+        if let Some(cpu) = cpus(copy, job).iter().find(|cpu| !allowed.contains(cpu)) {
+            let message = format!("cpus_allowed: there is no CPU {cpu} for this program");
+            return Err(Failure::usage(
+                job.refuse("cpus_allowed", message).to_string(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The key of a job: its file, or a random one.
+fn key(job: &Job, crypt: &Crypt) -> Outcome<Key> {
+    let lens = crypt.cipher.key_lens_bytes();
+    let bytes = match &crypt.key_file {
+        Some(path) => {
+            let failed = |error: std::io::Error| in_job(job, &format!("{path}: {error}"));
+            let len = std::fs::metadata(path).map_err(failed)?.len();
+            if !lens.iter().any(|known| *known as u64 == len) {
+                let known: Vec<String> = lens.iter().map(ToString::to_string).collect();
+                let message = format!(
+                    "crypt_key_file: {path} has {len} bytes; {} takes {}",
+                    crypt.cipher_text,
+                    known.join(" or ")
+                );
+                return Err(Failure::usage(
+                    job.refuse("crypt_key_file", message).to_string(),
+                ));
+            }
+            std::fs::read(path).map_err(failed)?
+        }
+        None => {
+            let longest = lens.iter().copied().max().unwrap_or(0);
+            let len = if lens.contains(&KEY_BYTES) {
+                KEY_BYTES
+            } else {
+                longest
+            };
+            let mut bytes = vec![0; len];
+            std::fs::File::open("/dev/urandom")
+                .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
+                .map_err(|error| Failure::internal(format!("/dev/urandom: {error}")))?;
+            bytes
+        }
+    };
+    Key::from_bytes(&bytes).map_err(|error| in_job(job, &error.to_string()))
+}
+
+fn in_job(job: &Job, message: &str) -> Failure {
+    Failure::usage(format!("{}: [{}]: {message}", job.position, job.name))
+}

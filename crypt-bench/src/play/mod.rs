@@ -1,0 +1,273 @@
+//! Plays streams that end: the threads of a job file, each with its own delay, warm-up, limit of time
+//! and pace.
+//!
+//! All threads start from one instant. A thread counts requests submitted between the end of its
+//! warm-up and the end of its time, whenever they complete; it submits nothing after its end, waits for
+//! what is in flight and leaves. A request that fails ends its thread. Nothing is allocated between
+//! start and end.
+
+#![forbid(unsafe_code)]
+
+mod pace;
+mod thread;
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crypt_core::Volume;
+use crypt_core::clock::Clock;
+use crypt_core::device::QueueFacts;
+use crypt_core::error::Errno;
+use crypt_core::request::Request;
+
+use crate::generate::Stream;
+use crate::record::{DirectionRecorder, Window};
+
+pub use pace::Rates;
+
+/// One thread of a job.
+#[derive(Clone, Debug)]
+pub struct Player {
+    /// Where to.
+    pub volume: Volume,
+    /// Which requests.
+    pub stream: Stream,
+    /// How fast.
+    pub rates: Rates,
+    /// Longest request in bytes.
+    pub max_request_bytes: u32,
+    /// Requests in flight.
+    pub depth: u32,
+    /// Poll for completions.
+    pub polled: bool,
+    /// CPUs to run on; any where empty.
+    pub cpus: Vec<u32>,
+    /// Seed of the data that is written; `None` for threads that only read.
+    pub data_seed: Option<u64>,
+    /// A flush at the end, which counts as the others do.
+    pub end_flush: bool,
+    /// Time until it starts.
+    pub delay: Duration,
+    /// Warm-up.
+    pub ramp: Duration,
+    /// Longest time after the warm-up; `None` for no limit.
+    pub runtime: Option<Duration>,
+}
+
+/// What one thread saw.
+#[derive(Debug)]
+pub struct Played {
+    /// From the end of its warm-up to its last completion.
+    pub window: Window,
+    /// Reads.
+    pub read: DirectionRecorder,
+    /// Writes.
+    pub write: DirectionRecorder,
+    /// Flushes.
+    pub flush: DirectionRecorder,
+    /// Reads and writes of a paced thread again, as seen from their intended start.
+    pub intended: Option<[DirectionRecorder; 2]>,
+    /// Requests that failed, in the warm-up too.
+    pub errors: u64,
+    /// The first of them.
+    pub first_error: Option<(Request, Errno)>,
+    /// How the device queue worked.
+    pub facts: QueueFacts,
+    /// Whether it ran on the CPUs it was to run on.
+    pub pinned: bool,
+}
+
+/// Plays all threads to their end, or until `stop` becomes true.
+///
+/// # Errors
+/// Where a thread can't open its queue, or its queue breaks; in words.
+pub fn play(players: Vec<Player>, stop: &AtomicBool) -> Result<Vec<Played>, String> {
+    let shared = Shared {
+        ready: Barrier::new(players.len() + 1),
+        go: Barrier::new(players.len() + 1),
+        start_ns: AtomicU64::new(0),
+        abandoned: AtomicBool::new(false),
+        stop,
+        clock: Clock::monotonic(),
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = players
+            .into_iter()
+            .map(|player| scope.spawn(|| thread::run(player, &shared)))
+            .collect();
+        shared.ready.wait();
+        shared
+            .start_ns
+            .store(shared.clock.now_ns(), Ordering::Release);
+        shared.go.wait();
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined
+            .map(|played| played.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// What the threads have in common.
+struct Shared<'a> {
+    ready: Barrier,
+    go: Barrier,
+    start_ns: AtomicU64,
+    /// A thread could not start, so none does.
+    abandoned: AtomicBool,
+    stop: &'a AtomicBool,
+    clock: Clock,
+}
+
+impl Shared<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.abandoned.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Lengths, Script};
+    use crate::result::Rw;
+    use crypt_core::device::null::NullDevice;
+    use std::sync::Arc;
+
+    fn script(rw: Rw) -> Script {
+        Script {
+            rw,
+            rwmixread_percent: 50,
+            lengths: [Lengths::Fixed(4096), Lengths::Fixed(8192)],
+            random_percent: [100, 100],
+            repeats: false,
+            run_ios: 1,
+            gap_bytes: 0,
+            start_bytes: 0,
+            len_bytes: 1 << 20,
+            total_bytes: Some(1 << 20),
+            total_ios: None,
+            flush_every: 0,
+        }
+    }
+
+    fn player(script: Script) -> Player {
+        Player {
+            volume: Volume::builder(Arc::new(NullDevice::new(1 << 20)))
+                .build()
+                .unwrap(),
+            stream: Stream::new(script, 1),
+            rates: Rates::default(),
+            max_request_bytes: 8192,
+            depth: 4,
+            polled: false,
+            cpus: Vec::new(),
+            data_seed: Some(1),
+            end_flush: false,
+            delay: Duration::ZERO,
+            ramp: Duration::ZERO,
+            runtime: None,
+        }
+    }
+
+    fn played(players: Vec<Player>) -> Vec<Played> {
+        play(players, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn a_stream_is_played_to_its_end_exactly() {
+        let reader = player(script(Rw::RandRead));
+        let mut writer = player(Script {
+            flush_every: 16,
+            ..script(Rw::Write)
+        });
+        writer.end_flush = true;
+        let outcome = played(vec![reader, writer]);
+        assert_eq!(
+            (outcome[0].read.ios(), outcome[0].read.bytes()),
+            (256, 1 << 20)
+        );
+        assert_eq!(
+            (outcome[1].write.ios(), outcome[1].write.bytes()),
+            (128, 1 << 20)
+        );
+        assert_eq!((outcome[0].flush.ios(), outcome[1].flush.ios()), (0, 8 + 1));
+        for one in &outcome {
+            assert_eq!(one.errors, 0);
+            assert!(one.window.length_ns() > 0 && one.intended.is_none());
+        }
+    }
+
+    #[test]
+    fn time_ends_an_endless_stream_and_a_warm_up_does_not_count() {
+        let endless = Script {
+            total_bytes: None,
+            ..script(Rw::RandRead)
+        };
+        let mut timed = player(endless);
+        timed.runtime = Some(Duration::from_millis(30));
+        let mut ramped = player(script(Rw::RandRead));
+        ramped.ramp = Duration::from_millis(20);
+        let outcome = played(vec![timed, ramped]);
+        assert!(outcome[0].window.length_ns() <= 30_000_000);
+        assert_eq!(outcome[1].read.bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn a_paced_thread_is_never_ahead_of_its_pace() {
+        let mut slow = player(Script {
+            total_ios: Some(20),
+            ..script(Rw::RandRead)
+        });
+        slow.rates.ios_per_s = [Some(1000), None];
+        let outcome = played(vec![slow]).remove(0);
+        // The 20th request is due 19 ms after the first.
+        assert!(
+            outcome.window.length_ns() >= 19_000_000,
+            "{}",
+            outcome.window.length_ns()
+        );
+        let [intended, _] = outcome.intended.unwrap();
+        assert_eq!((outcome.read.ios(), intended.ios()), (20, 20));
+    }
+
+    #[test]
+    fn thinking_takes_its_time() {
+        let mut thinker = player(Script {
+            total_ios: Some(9),
+            ..script(Rw::RandRead)
+        });
+        thinker.rates.think_ns = 2_000_000;
+        thinker.rates.think_every = 2;
+        let outcome = played(vec![thinker]).remove(0);
+        assert!(
+            outcome.window.length_ns() >= 8_000_000,
+            "{}",
+            outcome.window.length_ns()
+        );
+        assert_eq!(outcome.read.ios(), 9);
+    }
+
+    #[test]
+    fn a_failure_ends_its_thread_and_only_that() {
+        let mut failing = player(script(Rw::Write));
+        let device = NullDevice::new(1 << 20).read_only();
+        failing.volume = Volume::builder(Arc::new(device)).build().unwrap();
+        let outcome = played(vec![failing, player(script(Rw::RandRead))]);
+        assert!(outcome[0].errors > 0 && outcome[0].first_error.is_some());
+        assert_eq!(outcome[1].read.bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn stopping_and_failing_to_start_end_all() {
+        let endless = Script {
+            total_bytes: None,
+            ..script(Rw::RandRead)
+        };
+        let stopped = play(vec![player(endless.clone())], &AtomicBool::new(true)).unwrap();
+        assert_eq!(stopped[0].read.ios(), 0);
+        let mut bad = player(endless.clone());
+        bad.depth = 0;
+        let message = play(vec![player(endless), bad], &AtomicBool::new(false)).unwrap_err();
+        assert!(message.contains("depth 0"), "{message}");
+    }
+}

@@ -1,0 +1,346 @@
+//! One thread at work: submits what is due, waits, accounts.
+
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crypt_core::clock::Clock;
+use crypt_core::error::Errno;
+use crypt_core::request::{Flags, Op, Request};
+use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
+use crypt_core::{Completion, Queue, QueueOptions, Ticket};
+use rustix::thread::CpuSet;
+
+use super::pace::{Due, Pace};
+use super::{Played, Player, Shared};
+use crate::generate::{Random, Step};
+use crate::record::{DirectionRecorder, Window};
+
+/// How often a thread that waits looks whether it should stop.
+const LOOK_NS: u64 = 50_000_000;
+/// Waits below this are spent looking at the clock: sleeping takes longer.
+const SPIN_NS: u64 = 100_000;
+/// Length of a window without a limit: 100 days.
+const NO_LIMIT: Duration = Duration::from_secs(100 * 86_400);
+
+/// Runs a thread to its end.
+pub(super) fn run(player: Player, shared: &Shared<'_>) -> Result<Played, String> {
+    let pinned = pin(&player.cpus);
+    let opened = open(&player);
+    if opened.is_err() {
+        shared.abandoned.store(true, Ordering::Relaxed);
+    }
+    shared.ready.wait();
+    shared.go.wait();
+    let start_ns = shared.start_ns.load(Ordering::Acquire) + nanos(player.delay);
+    let mut worker = Worker::new(player, opened?, start_ns, shared.clock);
+    worker.wait_until(start_ns, shared);
+    worker.run(shared)?;
+    Ok(worker.into_played(pinned))
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+fn pin(cpus: &[u32]) -> bool {
+    if cpus.is_empty() {
+        return true;
+    }
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU) {
+        set.set(cpu as usize);
+    }
+    rustix::thread::sched_setaffinity(None, &set).is_ok()
+}
+
+/// The queue with its slots' data filled in.
+fn open(player: &Player) -> Result<(Queue, Vec<Ticket>), String> {
+    let options = QueueOptions {
+        depth: player.depth,
+        max_request_bytes: player.max_request_bytes,
+        polled: player.polled,
+    };
+    let mut queue = player
+        .volume
+        .queue(&options)
+        .map_err(|error| error.to_string())?;
+    let mut tickets = Vec::with_capacity(player.depth as usize);
+    while let Some(ticket) = queue.claim() {
+        if let Some(seed) = player.data_seed {
+            let data = queue.data_mut(&ticket);
+            Random::new(seed.wrapping_add(ticket.index() as u64)).fill(data);
+        }
+        tickets.push(ticket);
+    }
+    Ok((queue, tickets))
+}
+
+struct Worker {
+    player: Player,
+    queue: Queue,
+    idle: Vec<Ticket>,
+    done: Vec<Completion>,
+    /// Intended start of the request in each slot.
+    due_ns: Vec<u64>,
+    clock: Clock,
+    window: Window,
+    pace: Pace,
+    /// Drawn and not yet due.
+    pending: Option<Step>,
+    in_flight: u32,
+    ramping: bool,
+    ended: bool,
+    last_ns: u64,
+    played: Recorders,
+}
+
+struct Recorders {
+    read: DirectionRecorder,
+    write: DirectionRecorder,
+    flush: DirectionRecorder,
+    intended: Option<[DirectionRecorder; 2]>,
+    errors: u64,
+    first_error: Option<(Request, Errno)>,
+}
+
+/// What stands in the way of the next request.
+enum Wait {
+    /// A completion, or this much time.
+    For(u64),
+    /// Everything in flight, and then this much time.
+    Think(u64),
+    /// The end of what is in flight.
+    End,
+}
+
+impl Worker {
+    fn new(
+        player: Player,
+        (queue, idle): (Queue, Vec<Ticket>),
+        start_ns: u64,
+        clock: Clock,
+    ) -> Self {
+        let runtime = player.runtime.unwrap_or(NO_LIMIT);
+        let window = Window::new(start_ns + nanos(player.ramp), nanos(runtime));
+        let recorder = || DirectionRecorder::new(&window);
+        let slots = idle
+            .iter()
+            .map(Ticket::index)
+            .max()
+            .map_or(0, |last| last + 1);
+        Self {
+            done: Vec::with_capacity(idle.len()),
+            due_ns: vec![0; slots],
+            played: Recorders {
+                read: recorder(),
+                write: recorder(),
+                flush: recorder(),
+                intended: player.rates.are_limited().then(|| [recorder(), recorder()]),
+                errors: 0,
+                first_error: None,
+            },
+            ramping: !player.ramp.is_zero(),
+            pace: Pace::start(player.rates.clone(), start_ns),
+            player,
+            queue,
+            idle,
+            clock,
+            window,
+            pending: None,
+            in_flight: 0,
+            ended: false,
+            last_ns: window.start_ns,
+        }
+    }
+
+    fn run(&mut self, shared: &Shared<'_>) -> Result<(), String> {
+        self.pace = Pace::start(self.player.rates.clone(), self.clock.now_ns());
+        loop {
+            self.ended |= shared.stopped();
+            match self.submit_due() {
+                Wait::End if self.in_flight == 0 => break,
+                Wait::End => self.complete(LOOK_NS)?,
+                Wait::For(wait_ns) if self.in_flight > 0 => self.complete(wait_ns)?,
+                Wait::For(wait_ns) => self.pause(wait_ns),
+                Wait::Think(_) if self.in_flight > 0 => self.complete(LOOK_NS)?,
+                Wait::Think(wait_ns) => {
+                    self.wait_until(self.clock.now_ns() + wait_ns, shared);
+                    self.pace.thought();
+                }
+            }
+        }
+        if self.player.end_flush && self.played.errors == 0 && !shared.stopped() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Submits what is due now, as far as slots are free.
+    fn submit_due(&mut self) -> Wait {
+        while let Some(ticket) = self.idle.pop() {
+            let now_ns = self.clock.now_ns();
+            let step = match self.next_step(now_ns) {
+                Some(step) => step,
+                None => {
+                    self.idle.push(ticket);
+                    return Wait::End;
+                }
+            };
+            match self.pace.due(&step, now_ns) {
+                Due::At(due_ns) if due_ns <= now_ns => self.submit(ticket, &step, due_ns),
+                due => {
+                    self.pending = Some(step);
+                    self.idle.push(ticket);
+                    return match due {
+                        Due::At(due_ns) => Wait::For(due_ns - now_ns),
+                        Due::Think(think_ns) => Wait::Think(think_ns),
+                    };
+                }
+            }
+        }
+        Wait::For(LOOK_NS)
+    }
+
+    fn next_step(&mut self, now_ns: u64) -> Option<Step> {
+        if self.ramping && now_ns >= self.window.start_ns {
+            self.ramping = false;
+            self.player.stream.restart_count();
+        }
+        self.ended |= now_ns >= self.window.end_ns;
+        if self.ended {
+            return None;
+        }
+        match self.pending.take() {
+            Some(step) => Some(step),
+            None => match self.player.stream.next_step() {
+                // In a warm-up the stream starts again; only time ends that.
+                None if self.ramping => {
+                    self.player.stream.restart_count();
+                    self.player.stream.next_step()
+                }
+                step => step,
+            },
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, ticket: Ticket, step: &Step, due_ns: u64) {
+        let request = match step.op {
+            Op::Flush => Request::flush(),
+            op => Request::new(
+                op,
+                SectorIndex::new(step.offset_bytes / SECTOR_BYTES),
+                ByteLength::new(step.len_bytes),
+            ),
+        };
+        let hipri = self.player.polled && step.op != Op::Flush;
+        let flags = if hipri { Flags::HIPRI } else { Flags::empty() };
+        if let Some(due) = self.due_ns.get_mut(ticket.index()) {
+            *due = due_ns;
+        }
+        self.pace.submitted(step);
+        self.in_flight += 1;
+        self.queue.submit(ticket, request.with_flags(flags));
+    }
+
+    /// Waits for completions and accounts for them.
+    fn complete(&mut self, wait_ns: u64) -> Result<(), String> {
+        let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
+        self.queue
+            .wait(&mut self.done, Some(wait))
+            .map_err(|error| error.to_string())?;
+        let mut done = std::mem::take(&mut self.done);
+        for completion in done.drain(..) {
+            self.in_flight -= 1;
+            self.account(&completion);
+            self.idle.push(completion.ticket);
+        }
+        self.done = done;
+        Ok(())
+    }
+
+    #[inline]
+    fn account(&mut self, completion: &Completion) {
+        let bytes = match completion.result {
+            Ok(bytes) => bytes,
+            Err(errno) => {
+                self.ended = true;
+                self.played.errors += 1;
+                self.played
+                    .first_error
+                    .get_or_insert((completion.request, errno));
+                return;
+            }
+        };
+        let mut timing = completion.timing;
+        let Some(slice) = self.window.slice_of(timing.submitted_ns) else {
+            return;
+        };
+        self.last_ns = self.last_ns.max(timing.completed_ns);
+        let direction = usize::from(completion.request.op == Op::Write);
+        match completion.request.op {
+            Op::Read => self.played.read.record(&timing, bytes, slice),
+            Op::Write => self.played.write.record(&timing, bytes, slice),
+            _ => return self.played.flush.record(&timing, bytes, slice),
+        }
+        if let Some(intended) = &mut self.played.intended {
+            let due_ns = self.due_ns.get(completion.ticket.index());
+            timing.submitted_ns = due_ns.map_or(timing.submitted_ns, |due| *due);
+            intended[direction].record(&timing, bytes, slice);
+        }
+    }
+
+    /// A last flush; it counts even where the time is over.
+    fn flush(&mut self) -> Result<(), String> {
+        let Some(ticket) = self.idle.pop() else {
+            return Ok(());
+        };
+        self.window.end_ns = u64::MAX;
+        let step = Step {
+            op: Op::Flush,
+            offset_bytes: 0,
+            len_bytes: 0,
+        };
+        self.submit(ticket, &step, self.clock.now_ns());
+        while self.in_flight > 0 {
+            self.complete(LOOK_NS)?;
+        }
+        Ok(())
+    }
+
+    /// Passes time with nothing in flight.
+    fn pause(&self, wait_ns: u64) {
+        if wait_ns > SPIN_NS {
+            std::thread::sleep(Duration::from_nanos((wait_ns - SPIN_NS).min(LOOK_NS)));
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn wait_until(&self, time_ns: u64, shared: &Shared<'_>) {
+        loop {
+            let now_ns = self.clock.now_ns();
+            if now_ns >= time_ns || shared.stopped() {
+                return;
+            }
+            self.pause(time_ns - now_ns);
+        }
+    }
+
+    fn into_played(self, pinned: bool) -> Played {
+        let played = self.played;
+        Played {
+            window: self.window.ended_at(self.last_ns),
+            read: played.read,
+            write: played.write,
+            flush: played.flush,
+            intended: played.intended,
+            errors: played.errors,
+            first_error: played.first_error,
+            facts: self.queue.facts(),
+            pinned,
+        }
+    }
+}

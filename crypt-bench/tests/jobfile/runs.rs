@@ -1,0 +1,225 @@
+//! `crypt-bench run` as a user meets it: what is transferred, what is reported, what is refused.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with a file of 1 MiB, `disk`.
+fn place() -> TempDir {
+    let place = TempDir::new().unwrap();
+    fs::write(place.path().join("disk"), vec![1; 1 << 20]).unwrap();
+    place
+}
+
+fn run(place: &TempDir, text: &str, arguments: &str) -> Output {
+    fs::write(place.path().join("a.fio"), text).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_crypt-bench"))
+        .args(["run", "a.fio"])
+        .args(arguments.split_whitespace())
+        .current_dir(place.path())
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn succeed(place: &TempDir, text: &str, arguments: &str) -> String {
+    let output = run(place, text, arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The jobs of the JSON output.
+fn jobs(place: &TempDir, text: &str, arguments: &str) -> Vec<Value> {
+    let output = succeed(place, text, &format!("{arguments} --output-format json"));
+    let document: Value = serde_json::from_str(&output).unwrap();
+    assert!(document["fio version"].is_string());
+    document["jobs"].as_array().unwrap().clone()
+}
+
+#[test]
+fn bytes_are_exact_and_latencies_make_sense() {
+    let text = "[global]\nioengine=null\nsize=1m\n[mix]\nrw=randrw\nbs=4k\niodepth=8\n\
+                [split]\nstonewall\nrw=randread\nbssplit=4k/50:8k/50\nnorandommap\nloops=3\n\
+                [twins]\nstonewall\nrw=write\nbs=64k\nnumjobs=2\ngroup_reporting\nfsync=4\n";
+    let jobs = jobs(&place(), text, "");
+    assert_eq!(jobs.len(), 3);
+    let bytes = |job: &Value, direction: &str| job[direction]["io_bytes"].as_u64().unwrap();
+    assert_eq!(bytes(&jobs[0], "read") + bytes(&jobs[0], "write"), 1 << 20);
+    let split = bytes(&jobs[1], "read");
+    assert!((3 << 20..(3 << 20) + 8192).contains(&split), "{split}");
+    assert_eq!(bytes(&jobs[2], "write"), 2 << 20);
+    assert_eq!(jobs[2]["write"]["total_ios"], 32);
+    assert_eq!(jobs[2]["sync"]["total_ios"], 8);
+    assert_eq!(jobs[2]["job options"]["bs"], "64k");
+    assert_eq!(jobs[0]["job options"]["iodepth"], "8");
+    let clat = &jobs[0]["read"]["clat_ns"];
+    assert_eq!(clat["N"], jobs[0]["read"]["total_ios"]);
+    let at = |percentile: &str| clat["percentile"][percentile].as_u64().unwrap();
+    assert!(at("50.000000") <= at("99.000000"));
+    assert!(at("99.000000") <= clat["max"].as_u64().unwrap());
+    assert!(jobs[2]["read"]["clat_ns"].get("percentile").is_none());
+}
+
+#[test]
+fn a_text_report_names_what_it_shows() {
+    let text = "[a]\nioengine=null\nsize=64k\nrate_iops=2000\npercentile_list=50:99.9\nlat_percentiles=1\n";
+    let report = succeed(&place(), text, "");
+    for expected in [
+        "a: (groupid=0, threads=1): err=0 (immediate)",
+        "16 requests, 65536 bytes",
+        "clat percentiles (nsec):",
+        "lat percentiles (nsec):",
+        "response, from the intended start",
+        "99.90th=[",
+    ] {
+        assert!(report.contains(expected), "{expected}\n{report}");
+    }
+}
+
+#[test]
+fn time_and_pace_are_kept() {
+    let text = "[timed]\nioengine=null\nsize=1m\nrw=randread\ntime_based\nruntime=50ms\nramp_time=10ms\n\
+                [paced]\nstonewall\nioengine=null\nsize=1m\nbs=64k\nrate=64m\nrw=read\n";
+    let jobs = jobs(&place(), text, "");
+    assert!(jobs[0]["job_runtime"].as_u64().unwrap() <= 50);
+    assert!(jobs[0]["read"]["io_bytes"].as_u64().unwrap() > 0);
+    // 16 requests at 1024 per second: the last is due after 14.6 ms.
+    assert!(jobs[1]["job_runtime"].as_u64().unwrap() >= 14);
+    assert_eq!(jobs[1]["read"]["response_ns"]["N"], 16);
+}
+
+#[test]
+fn files_are_read_as_they_are_and_written_only_with_permission() {
+    let place = place();
+    let before = fs::read(place.path().join("disk")).unwrap();
+    let read = "[r]\nfilename=disk\nrw=randread\nbs=16k\n";
+    assert_eq!(jobs(&place, read, "")[0]["read"]["io_bytes"], 1 << 20);
+    let write = "[w]\nfilename=disk\nrw=write\nbs=64k\nsize=128k\noffset=256k\nend_fsync=1\n";
+    let refused = run(&place, write, "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("--destroy-data-on"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(fs::read(place.path().join("disk")).unwrap(), before);
+    let written = jobs(&place, write, "--destroy-data-on disk");
+    assert_eq!(written[0]["write"]["io_bytes"], 128 << 10);
+    assert_eq!(written[0]["sync"]["total_ios"], 1);
+    let after = fs::read(place.path().join("disk")).unwrap();
+    assert_eq!(after.len(), before.len());
+    assert!(after[..256 << 10] == before[..256 << 10]);
+    assert!(after[384 << 10..] == before[384 << 10..]);
+    assert!(
+        after[256 << 10..384 << 10]
+            .chunks(4096)
+            .all(|chunk| chunk != &before[..4096])
+    );
+}
+
+#[test]
+fn new_files_need_to_be_asked_for() {
+    let place = place();
+    let text = "[n]\nrw=randwrite\nsize=64k\nnumjobs=2\n";
+    let refused = run(&place, text, "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("--create"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(!place.path().join("n.0.0").exists());
+    succeed(&place, text, "--create");
+    for name in ["n.0.0", "n.1.0"] {
+        assert_eq!(fs::metadata(place.path().join(name)).unwrap().len(), 65536);
+    }
+}
+
+#[test]
+fn encrypted_jobs_report_like_others_whatever_the_policy() {
+    let place = place();
+    fs::write(place.path().join("key"), (0..64).collect::<Vec<u8>>()).unwrap();
+    let mut images = Vec::new();
+    for policy in ["inline", "workqueue", "adaptive"] {
+        let text = format!(
+            "[w]\nfilename=disk\nrw=write\nbs=64k\ncrypt_cipher=aes-xts-plain64\ncrypt_policy={policy}\n\
+             crypt_sector_size=4k\ncrypt_key_file=key\n"
+        );
+        let jobs = jobs(&place, &text, "--destroy-data-on disk");
+        assert_eq!(jobs[0]["write"]["io_bytes"], 1 << 20);
+        images.push(fs::read(place.path().join("disk")).unwrap());
+    }
+    assert!(images[0] == images[1] && images[0] == images[2]);
+    let plain = "[w]\nfilename=disk\nrw=write\nbs=64k\n";
+    succeed(&place, plain, "--destroy-data-on disk");
+    assert!(fs::read(place.path().join("disk")).unwrap() != images[0]);
+    let short = "[w]\nfilename=disk\ncrypt_cipher=aes-xts-plain64\ncrypt_key_file=disk\n";
+    let message = stderr(&run(&place, short, ""));
+    assert!(
+        message.contains("a.fio:4: crypt_key_file: disk has 1048576 bytes"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is_touched() {
+    for (text, arguments, reason) in [
+        (
+            "[a]\nfilename=disk\nrw=randread\nrandom_distribution=zipf:1.2\n",
+            "",
+            "a.fio:4: random_distribution",
+        ),
+        (
+            "[a]\nfilename=disk\nverify=md5\n",
+            "",
+            "a.fio:3: option `verify`",
+        ),
+        (
+            "[a]\nfilename=disk\nrw=write\n",
+            "--readonly",
+            "a.fio:3: [a]: rw=write writes",
+        ),
+        (
+            "[a]\nioengine=null\nsize=4k\ncpus_allowed=4095\n",
+            "",
+            "a.fio:4: cpus_allowed",
+        ),
+        (
+            "[a]\nioengine=null\nsize=1t\nbs=1g\niodepth=16384\n",
+            "",
+            "bytes of memory",
+        ),
+        ("[a]\nfilename=disk\n", "--section b", "there are: a"),
+    ] {
+        let place = place();
+        let output = run(&place, text, arguments);
+        assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
+    }
+    assert_eq!(
+        succeed(&place(), "[a]\nfilename=disk\n", "--parse-only"),
+        ""
+    );
+}
+
+#[test]
+fn output_goes_to_a_file() {
+    let place = place();
+    let text = "[a]\nioengine=null\nsize=4k\n";
+    assert_eq!(
+        succeed(&place, text, "--output-format json --output out.json"),
+        ""
+    );
+    let document = fs::read_to_string(place.path().join("out.json")).unwrap();
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["jobs"][0]["jobname"], "a");
+}
