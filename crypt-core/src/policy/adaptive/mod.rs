@@ -80,9 +80,6 @@ impl Adaptive {
 
     fn place_known(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
         self.pace.learn(load);
-        if self.pace.is_probing(load) {
-            return;
-        }
         let team = Team::new(load, &self.pace, jobs.len());
         let gain_ns = team.plan(jobs, placements);
         if !team.is_asleep() {

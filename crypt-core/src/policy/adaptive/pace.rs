@@ -5,10 +5,11 @@
 //! inline plus everything else it does for the requests. With nothing handed off, that is copying,
 //! system calls, the caller's own work: b per job. With k of n jobs handed off it is n b + k s, where s
 //! has all that a hand-off leads to on this thread, such as fetching data that another core has
-//! changed, and which no calibration sees. So everything runs inline for two decisions in every
+//! changed, and which no calibration sees. So no backlog is shared in two decisions of every
 //! [`PROBE_PERIOD`], the second of which gives b (the first still collects what was handed off), and
 //! the others give s. While nothing is handed off, s returns to its calibrated value, by 1/4096 of the
-//! difference per decision: it is tried again.
+//! difference per decision: it is tried again. Decisions with a split job are no sample, since the
+//! thread's part in it is not known.
 //!
 //! Estimates follow with weight 1/8, and a sample counts for at most four times the estimate. A
 //! thread that waits has time to spare, and then none of this matters.
@@ -32,8 +33,8 @@ pub(super) struct Pace {
     last: Decision,
     /// Decisions since something was handed off.
     inline_decisions: u32,
-    /// Decisions since b was looked at.
-    since_probe: u32,
+    /// Decisions of a thread that was the bottleneck, modulo [`PROBE_PERIOD`].
+    decisions: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +42,8 @@ struct Decision {
     now_ns: u64,
     jobs: f32,
     handed_off: f32,
+    /// Whether the thread's own share of the cipher work is unknown.
+    split: bool,
     /// Cipher time placed inline.
     inline_ns: f32,
 }
@@ -52,9 +55,12 @@ impl Pace {
         if !load.saturated || last.jobs == 0.0 {
             return;
         }
+        self.decisions = (self.decisions + 1) % PROBE_PERIOD;
+        if last.split {
+            return;
+        }
         let passed_ns = load.now_ns.saturating_sub(last.now_ns) as f32;
         let other_ns = (passed_ns - last.inline_ns).max(0.0);
-        self.since_probe += 1;
         if last.handed_off > 0.0 {
             if self.other_ns > 0.0 {
                 let sample_ns = (other_ns - last.jobs * self.other_ns) / last.handed_off;
@@ -66,13 +72,12 @@ impl Pace {
         self.handoff_ns += FORGET * (calibrated_ns - self.handoff_ns);
         if self.inline_decisions > 1 {
             follow(&mut self.other_ns, other_ns / last.jobs);
-            self.since_probe = 0;
         }
     }
 
-    /// Whether the next decision should hand nothing off, so that b can be seen.
+    /// Whether no backlog should be shared now, so that b can be seen.
     pub(super) fn is_probing(&self, load: &Load) -> bool {
-        load.saturated && (self.other_ns == 0.0 || self.since_probe >= PROBE_PERIOD - 2)
+        load.saturated && self.decisions < 2
     }
 
     /// The time that a batch of `jobs` costs the thread apart from the cipher; 0 where the thread is
@@ -97,14 +102,16 @@ impl Pace {
 
     /// Remembers the decision.
     pub(super) fn decided(&mut self, jobs: &[Job], placements: &[Placement], load: &Load) {
-        let inline = placements.iter().filter(|&&p| p == Placement::Inline);
+        let count =
+            |wanted: fn(&Placement) -> bool| placements.iter().filter(|p| wanted(p)).count();
         self.last = Decision {
             now_ns: load.now_ns,
             jobs: jobs.len() as f32,
-            handed_off: (jobs.len() - inline.count()) as f32,
+            handed_off: count(|placement| *placement == Placement::Offload) as f32,
+            split: count(|placement| matches!(placement, Placement::Split(_))) > 0,
             inline_ns: inline_ns(jobs, placements, &load.costs),
         };
-        self.inline_decisions = if self.last.handed_off == 0.0 {
+        self.inline_decisions = if self.last.handed_off == 0.0 && !self.last.split {
             self.inline_decisions.saturating_add(1)
         } else {
             0

@@ -32,6 +32,8 @@ pub(super) struct Team {
     other_ns: f32,
     /// s, of a whole job.
     handoff_ns: f32,
+    /// Whether the costs of sharing nothing are being looked at.
+    probing: bool,
     /// Whether nothing but the batch is in flight, and it is one job.
     alone: bool,
 }
@@ -50,6 +52,7 @@ impl Team {
             queued_ns: load.queued_bytes as f32 * ns_per_byte,
             other_ns: pace.other_ns(jobs, load),
             handoff_ns: pace.handoff_ns(load),
+            probing: pace.is_probing(load),
             alone: load.in_flight < 2,
         }
     }
@@ -151,7 +154,7 @@ impl Team {
     fn share(&self, backlog: &Backlog) -> (f32, f32) {
         let none = (0.0, 0.0);
         let is_single = backlog.jobs < 2.0 && self.other_ns == 0.0;
-        if backlog.jobs < 1.0 || is_single || self.alone {
+        if backlog.jobs < 1.0 || is_single || self.alone || self.probing {
             return none;
         }
         let (workers, start_ns) = if self.is_asleep() {
