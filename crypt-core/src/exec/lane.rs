@@ -19,8 +19,14 @@ use super::task::{TaskContext, TaskOwner};
 use super::wake::WakeAccount;
 use super::work::{Done, Route, Work};
 use super::write_thread::WriteThread;
+use crate::buffer::SlotBuffer;
 use crate::cipher::SectorCipher;
 use crate::error::{Error, ErrorKind, Result};
+
+/// Memory of the slots that one [`Lane::collect`] gives back. A device that copies keeps the queue's
+/// thread for as long as what it is given at once; meanwhile workers run dry, and the caller does not
+/// hear of the first request.
+const COLLECT_BYTES: usize = 256 << 10;
 
 /// One queue's connection to a [`WorkerPool`]. See the module documentation.
 #[derive(Debug)]
@@ -103,13 +109,19 @@ impl Lane {
         Ok(())
     }
 
-    /// Appends what has ended to `done`, without waiting and without growing it.
+    /// Appends what has ended to `done`, without waiting and without growing it: at most what fits,
+    /// and no further slot after [`COLLECT_BYTES`] of memory. The rest comes with the next call.
     pub fn collect(&mut self, done: &mut Vec<Done>) {
-        while self.outstanding > 0 && done.len() < done.capacity() {
+        let mut collected_bytes = 0;
+        while self.outstanding > 0
+            && done.len() < done.capacity()
+            && collected_bytes < COLLECT_BYTES
+        {
             let Some(next) = self.tasks.collect() else {
                 return;
             };
             self.outstanding -= 1;
+            collected_bytes += next.buffer.as_ref().map_or(0, SlotBuffer::area_len);
             done.push(next);
         }
     }
