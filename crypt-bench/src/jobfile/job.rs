@@ -152,6 +152,10 @@ impl Job {
         if self.time_based && self.runtime_us.is_none() {
             return Err(self.refuse("time_based", "time_based needs a runtime; add runtime=TIME"));
         }
+        let rate = ["rate", "rate_iops"].map(|name| self.settings.find(name));
+        if self.settings.text("rate_process") == Some("poisson") && rate == [None, None] {
+            return Err(self.refuse("rate_process", "add rate or rate_iops, or remove it"));
+        }
         if self.hipri && !self.direct {
             return Err(self.refuse("hipri", "polling needs direct I/O; add direct=1"));
         }
@@ -418,6 +422,7 @@ mod tests {
             ("direct=1\nbuffered=1", "a.fio:3", "contradicts direct=1"),
             ("bs=4k\nbsrange=4k-8k", "a.fio:2", "would win over it"),
             ("time_based", "a.fio:2", "needs a runtime"),
+            ("rate_process=poisson", "a.fio:2", "add rate"),
             ("hipri", "a.fio:2", "add direct=1"),
             ("bs=700", "a.fio:2", "multiples of the sector size of 512"),
             ("bs=0", "a.fio:2", "block sizes go from"),

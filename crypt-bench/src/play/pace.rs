@@ -4,7 +4,7 @@
 
 use crypt_core::request::Op;
 
-use crate::generate::Step;
+use crate::generate::{Random, Step};
 
 /// How fast a thread may be; as fast as it can by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub struct Rates {
     pub think_ns: u64,
     /// Requests between two pauses.
     pub think_every: u64,
+    /// Seed of distances that are exponentially distributed around those of the rates; `None` for equal
+    /// ones.
+    pub poisson_seed: Option<u64>,
 }
 
 impl Rates {
@@ -37,6 +40,8 @@ pub(super) struct Pace {
     bytes: [u64; 2],
     ios: [u64; 2],
     since_thought: u64,
+    /// For random distances: where they come from, and the sum so far per direction.
+    poisson: Option<(Random, [u64; 2])>,
 }
 
 /// What a thread may do next.
@@ -52,6 +57,7 @@ impl Pace {
     /// Counts from `now_ns` on.
     pub(super) fn start(rates: Rates, now_ns: u64) -> Self {
         Self {
+            poisson: rates.poisson_seed.map(|seed| (Random::new(seed), [0; 2])),
             rates,
             start_ns: now_ns,
             bytes: [0; 2],
@@ -70,16 +76,24 @@ impl Pace {
             Op::Write => 1,
             _ => return Due::At(now_ns),
         };
-        let after_ns = |done: u64, rate: Option<u64>| {
-            let rate = u128::from(rate.filter(|rate| *rate > 0)?);
-            Some((u128::from(done) * 1_000_000_000 / rate) as u64)
+        let after_ns = match &self.poisson {
+            Some((_, sums)) => self.distance_ns(direction, 1, 1).map(|_| sums[direction]),
+            None => self.distance_ns(direction, self.bytes[direction], self.ios[direction]),
         };
-        let by_bytes = after_ns(self.bytes[direction], self.rates.bytes_per_s[direction]);
-        let by_ios = after_ns(self.ios[direction], self.rates.ios_per_s[direction]);
-        match by_bytes.max(by_ios) {
+        match after_ns {
             Some(after_ns) => Due::At(self.start_ns.saturating_add(after_ns)),
             None => Due::At(now_ns),
         }
+    }
+
+    /// Time that so many bytes and requests take at the rates; `None` where there is none.
+    fn distance_ns(&self, direction: usize, bytes: u64, ios: u64) -> Option<u64> {
+        let take_ns = |done: u64, rate: Option<u64>| {
+            let rate = u128::from(rate.filter(|rate| *rate > 0)?);
+            Some((u128::from(done) * 1_000_000_000 / rate) as u64)
+        };
+        let by_bytes = take_ns(bytes, self.rates.bytes_per_s[direction]);
+        by_bytes.max(take_ns(ios, self.rates.ios_per_s[direction]))
     }
 
     /// Notes a request that was submitted.
@@ -89,6 +103,12 @@ impl Pace {
             self.bytes[direction] += step.len_bytes;
             self.ios[direction] += 1;
             self.since_thought += 1;
+        }
+        let mean_ns = self.distance_ns(direction, step.len_bytes, 1);
+        if let (Some((random, sums)), Some(mean_ns)) = (&mut self.poisson, mean_ns) {
+            // A number over 0, up to 1, with 53 bits.
+            let uniform = ((random.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+            sums[direction] += (mean_ns as f64 * -uniform.ln()) as u64;
         }
     }
 
@@ -142,5 +162,30 @@ mod tests {
         assert_eq!(pace.due(&READ, 1), Due::Think(7));
         pace.thought();
         assert_eq!(pace.due(&READ, 1), Due::At(1));
+    }
+
+    #[test]
+    fn random_distances_have_the_mean_of_the_rate() {
+        let rates = Rates {
+            ios_per_s: [Some(1000), None],
+            poisson_seed: Some(3),
+            ..Rates::default()
+        };
+        let mut pace = Pace::start(rates, 0);
+        let mut due_ns = Vec::new();
+        for _ in 0..20_000 {
+            match pace.due(&READ, 0) {
+                Due::At(at_ns) => due_ns.push(at_ns),
+                Due::Think(_) => panic!("nobody thinks here"),
+            }
+            pace.submitted(&READ);
+        }
+        assert_eq!(due_ns[0], 0);
+        let gaps: Vec<u64> = due_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean_ns = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
+        assert!((mean_ns / 1e6 - 1.0).abs() < 0.03, "{mean_ns}");
+        // Exponential: a share of 1/e is longer than the mean.
+        let long = gaps.iter().filter(|gap| **gap > 1_000_000).count() as f64 / gaps.len() as f64;
+        assert!((long - (-1.0_f64).exp()).abs() < 0.02, "{long}");
     }
 }

@@ -93,6 +93,11 @@ struct Worker {
     ramping: bool,
     ended: bool,
     last_ns: u64,
+    /// The latest time that was seen; threads without a pace need no finer clock than completions.
+    seen_ns: u64,
+    paced: bool,
+    /// Requests are whole system calls.
+    synchronous: bool,
     played: Recorders,
 }
 
@@ -123,6 +128,8 @@ impl Worker {
         clock: Clock,
     ) -> Self {
         let runtime = player.runtime.unwrap_or(NO_LIMIT);
+        let synchronous = queue.facts().engine == "sync";
+        let paced = player.rates.are_limited() || player.rates.think_ns > 0;
         let window = Window::new(start_ns + nanos(player.ramp), nanos(runtime));
         let recorder = || DirectionRecorder::new(&window);
         let slots = idle
@@ -152,6 +159,9 @@ impl Worker {
             in_flight: 0,
             ended: false,
             last_ns: window.start_ns,
+            seen_ns: start_ns,
+            paced,
+            synchronous,
         }
     }
 
@@ -180,7 +190,10 @@ impl Worker {
     /// Submits what is due now, as far as slots are free.
     fn submit_due(&mut self) -> Wait {
         while let Some(ticket) = self.idle.pop() {
-            let now_ns = self.clock.now_ns();
+            let now_ns = match self.paced {
+                true => self.clock.now_ns(),
+                false => self.seen_ns,
+            };
             let step = match self.next_step(now_ns) {
                 Some(step) => step,
                 None => {
@@ -247,10 +260,16 @@ impl Worker {
 
     /// Waits for completions and accounts for them.
     fn complete(&mut self, wait_ns: u64) -> Result<(), String> {
-        let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
-        self.queue
-            .wait(&mut self.done, Some(wait))
-            .map_err(|error| error.to_string())?;
+        // Waiting with a limit costs looks at the clock, polling does not.
+        if self.queue.poll(&mut self.done) == 0 {
+            let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
+            self.queue
+                .wait(&mut self.done, Some(wait))
+                .map_err(|error| error.to_string())?;
+        }
+        if self.done.is_empty() {
+            self.seen_ns = self.clock.now_ns();
+        }
         let mut done = std::mem::take(&mut self.done);
         for completion in done.drain(..) {
             self.in_flight -= 1;
@@ -275,6 +294,11 @@ impl Worker {
             }
         };
         let mut timing = completion.timing;
+        if self.synchronous {
+            // The call itself is the transfer: as in fio, there is no submission apart from it.
+            timing.issued_ns = timing.submitted_ns;
+        }
+        self.seen_ns = self.seen_ns.max(timing.completed_ns);
         let Some(slice) = self.window.slice_of(timing.submitted_ns) else {
             return;
         };

@@ -86,13 +86,15 @@ fn a_text_report_names_what_it_shows() {
 #[test]
 fn time_and_pace_are_kept() {
     let text = "[timed]\nioengine=null\nsize=1m\nrw=randread\ntime_based\nruntime=50ms\nramp_time=10ms\n\
-                [paced]\nstonewall\nioengine=null\nsize=1m\nbs=64k\nrate=64m\nrw=read\n";
+                [paced]\nstonewall\nioengine=null\nsize=1m\nbs=64k\nrate=64m\nrw=read\n\
+                [poisson]\nstonewall\nioengine=null\nsize=64k\nrate_iops=5000\nrate_process=poisson\n";
     let jobs = jobs(&place(), text, "");
     assert!(jobs[0]["job_runtime"].as_u64().unwrap() <= 50);
     assert!(jobs[0]["read"]["io_bytes"].as_u64().unwrap() > 0);
     // 16 requests at 1024 per second: the last is due after 14.6 ms.
     assert!(jobs[1]["job_runtime"].as_u64().unwrap() >= 14);
     assert_eq!(jobs[1]["read"]["response_ns"]["N"], 16);
+    assert_eq!(jobs[2]["read"]["response_ns"]["N"], 16);
 }
 
 #[test]
@@ -100,7 +102,11 @@ fn files_are_read_as_they_are_and_written_only_with_permission() {
     let place = place();
     let before = fs::read(place.path().join("disk")).unwrap();
     let read = "[r]\nfilename=disk\nrw=randread\nbs=16k\n";
-    assert_eq!(jobs(&place, read, "")[0]["read"]["io_bytes"], 1 << 20);
+    let of_read = &jobs(&place, read, "")[0]["read"];
+    assert_eq!(of_read["io_bytes"], 1 << 20);
+    // A system call has no submission apart from it.
+    assert_eq!(of_read["slat_ns"]["max"], 0);
+    assert!(of_read["clat_ns"]["min"].as_u64().unwrap() > 0);
     let write = "[w]\nfilename=disk\nrw=write\nbs=64k\nsize=128k\noffset=256k\nend_fsync=1\n";
     let refused = run(&place, write, "");
     assert_eq!(refused.status.code(), Some(2));

@@ -103,6 +103,9 @@ pub fn run(args: &Args) -> Outcome {
     let mut setup = Setup::prepare(&plan, &permissions, &stop)?;
     let mut played = Vec::with_capacity(plan.copies.len());
     for stage in 0..plan.stages() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         let players = setup.players(&plan, stage, &stop)?;
         played.extend(play::play(players, &stop).map_err(Failure::Internal)?);
     }

@@ -137,7 +137,7 @@ impl Setup {
         Player {
             volume,
             stream: Stream::new(script(copy, job), random.next()),
-            rates: rates(job),
+            rates: rates(job, random.next()),
             max_request_bytes: job.largest_bytes() as u32,
             depth: depth(job),
             polled: job.hipri,
@@ -213,7 +213,7 @@ fn script(copy: &Copy, job: &Job) -> Script {
     }
 }
 
-fn rates(job: &Job) -> Rates {
+fn rates(job: &Job, seed: u64) -> Rates {
     let per_direction = |name: &str| {
         let [read, write, _] = job.settings.numbers(name);
         [read, write].map(|rate| rate.filter(|rate| *rate > 0))
@@ -226,6 +226,7 @@ fn rates(job: &Job) -> Rates {
             .time_us("thinktime")
             .map_or(0, |time| time.0 * 1000),
         think_every: job.settings.number("thinktime_blocks").unwrap_or(1),
+        poisson_seed: (job.settings.text("rate_process") == Some("poisson")).then_some(seed),
     }
 }
 

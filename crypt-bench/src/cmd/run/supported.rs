@@ -7,11 +7,7 @@ use crate::jobfile::catalog::{OPTIONS, Use};
 use crate::jobfile::job::{Access, Job};
 
 /// Values of such options that ask for nothing.
-const NEUTRAL: &[(&str, &str)] = &[
-    ("nrfiles", "1"),
-    ("random_distribution", "random"),
-    ("rate_process", "linear"),
-];
+const NEUTRAL: &[(&str, &str)] = &[("nrfiles", "1"), ("random_distribution", "random")];
 
 /// Refuses what can't be done.
 ///
@@ -81,7 +77,6 @@ mod tests {
                 "random_distribution=zipf:1.2",
                 "a.fio:2: random_distribution=zipf:1.2",
             ),
-            ("rate_process=poisson", "remove it for requests at equal"),
             ("rw=read:-4k", "a.fio:2: going backwards"),
             ("fsync=1\nfdatasync=2", "a.fio:3: fsync and fdatasync"),
             ("ioengine=null\ndirect=1\nhipri", "a.fio:4: the null engine"),

@@ -131,11 +131,7 @@ pub const OPTIONS: &[OptionInfo] = &[
             max: u32::MAX as u64,
         },
     ),
-    explain_only(
-        "rate_process",
-        Kind::Choice(&["linear", "poisson"]),
-        "remove it for requests at equal distances",
-    ),
+    run("rate_process", &[], Kind::Choice(&["linear", "poisson"])),
     run("runtime", &["timeout"], SECONDS),
     run("rw", &["readwrite"], Kind::Pattern),
     run("rwmixread", &[], count(0, 100)),
