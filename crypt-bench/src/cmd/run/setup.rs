@@ -26,6 +26,8 @@ use crate::target::{self, Permissions, Targets};
 
 /// Seed of what is to repeat, without `randseed`.
 const DEFAULT_SEED: u64 = 0x0c2b_f10e;
+/// Histograms of a thread, in bytes, rounded up.
+const FIGURES_BYTES: u64 = 5 << 20;
 /// Length of a random key, where the cipher takes it.
 const KEY_BYTES: usize = 64;
 
@@ -273,9 +275,11 @@ fn cell(plan: &Plan, copy: &Copy) -> CellParams {
     }
 }
 
-/// The slots of the largest stage must fit, before anything starts.
+/// The slots of the largest stage must fit beside the figures of all, before anything starts.
 fn check_memory(plan: &Plan) -> Outcome {
-    let limit_bytes = host::available_memory_bytes().map_or(u64::MAX, |bytes| bytes / 4 * 3);
+    let available_bytes = host::available_memory_bytes().map_or(u64::MAX, |bytes| bytes / 4 * 3);
+    let threads = plan.copies.len() as u64;
+    let limit_bytes = available_bytes.saturating_sub(threads * FIGURES_BYTES);
     for stage in 0..plan.stages() {
         let copies = plan.copies.iter().filter(|copy| copy.stage == stage);
         let needed = copies.fold(0_u64, |sum, copy| {
@@ -286,7 +290,7 @@ fn check_memory(plan: &Plan) -> Outcome {
         if needed > limit_bytes {
             return Err(Failure::usage(format!(
                 "stage {} needs {needed} bytes of memory (threads x iodepth x 2 x the largest block), more \
-                 than the {limit_bytes} bytes that are free; use a smaller iodepth, bs or numjobs",
+                 than the {limit_bytes} bytes that are free beside the figures of {threads} threads; use a smaller iodepth, bs or numjobs",
                 stage + 1
             )));
         }
