@@ -198,3 +198,30 @@ fn every_job_file_is_understood_as_a_whole() {
         plan.unwrap_or_else(|refusal| panic!("{refusal}"));
     }
 }
+
+#[test]
+fn every_option_of_fio_is_known_if_only_to_refuse_it() {
+    let Some(general) = fio(&["--cmdhelp"]) else {
+        println!("skipped: fio is not installed");
+        return;
+    };
+    let engines = fio(&["--enghelp"]).unwrap_or_default();
+    let engines = engines.lines().skip(1).map(str::trim);
+    let of_engines = engines.filter_map(|engine| fio_or_nothing(&format!("--enghelp={engine}")));
+    let help: String = std::iter::once(general).chain(of_engines).collect();
+    let names = help
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+    let names =
+        names.filter_map(|line| Some(line.split_whitespace().next()?.trim_end_matches(':')));
+    let unknown: Vec<&str> = names
+        .filter(|name| catalog::find(name).is_err_and(|error| error.contains("is not an option")))
+        .collect();
+    assert_eq!(unknown, Vec::<&str>::new());
+}
+
+/// An engine that is listed may still not load.
+fn fio_or_nothing(argument: &str) -> Option<String> {
+    let output = Command::new("fio").arg(argument).output().ok()?;
+    String::from_utf8(output.stdout).ok()
+}
