@@ -82,8 +82,8 @@ struct Worker {
     queue: Queue,
     idle: Vec<Ticket>,
     done: Vec<Completion>,
-    /// Intended start of the request in each slot.
-    due_ns: Vec<u64>,
+    /// What is known of the request in each slot.
+    slots: Vec<Slot>,
     clock: Clock,
     window: Window,
     pace: Pace,
@@ -99,6 +99,15 @@ struct Worker {
     /// Requests are whole system calls.
     synchronous: bool,
     played: Recorders,
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Its intended start.
+    due_ns: u64,
+    /// Whether it was submitted after the warm-up: exactly what the stream counts is recorded.
+    counted: bool,
 }
 
 struct Recorders {
@@ -139,7 +148,7 @@ impl Worker {
             .map_or(0, |last| last + 1);
         Self {
             done: Vec::with_capacity(idle.len()),
-            due_ns: vec![0; slots],
+            slots: vec![Slot::default(); slots],
             played: Recorders {
                 read: recorder(),
                 write: recorder(),
@@ -250,8 +259,11 @@ impl Worker {
         };
         let hipri = self.player.polled && step.op != Op::Flush;
         let flags = if hipri { Flags::HIPRI } else { Flags::empty() };
-        if let Some(due) = self.due_ns.get_mut(ticket.index()) {
-            *due = due_ns;
+        if let Some(slot) = self.slots.get_mut(ticket.index()) {
+            *slot = Slot {
+                due_ns,
+                counted: !self.ramping,
+            };
         }
         self.pace.submitted(step);
         self.in_flight += 1;
@@ -299,9 +311,13 @@ impl Worker {
             timing.issued_ns = timing.submitted_ns;
         }
         self.seen_ns = self.seen_ns.max(timing.completed_ns);
-        let Some(slice) = self.window.slice_of(timing.submitted_ns) else {
+        let slot = self.slots.get(completion.ticket.index());
+        let Some(slot) = slot.copied().filter(|slot| slot.counted) else {
             return;
         };
+        // The end is seen a moment late; what was submitted then belongs to the last slice.
+        let last = self.window.slices().saturating_sub(1);
+        let slice = self.window.slice_of(timing.submitted_ns).unwrap_or(last);
         self.last_ns = self.last_ns.max(timing.completed_ns);
         let direction = usize::from(completion.request.op == Op::Write);
         match completion.request.op {
@@ -310,8 +326,7 @@ impl Worker {
             _ => return self.played.flush.record(&timing, bytes, slice),
         }
         if let Some(intended) = &mut self.played.intended {
-            let due_ns = self.due_ns.get(completion.ticket.index());
-            timing.submitted_ns = due_ns.map_or(timing.submitted_ns, |due| *due);
+            timing.submitted_ns = slot.due_ns;
             intended[direction].record(&timing, bytes, slice);
         }
     }
@@ -321,6 +336,7 @@ impl Worker {
         let Some(ticket) = self.idle.pop() else {
             return Ok(());
         };
+        self.ramping = false;
         self.window.end_ns = u64::MAX;
         let step = Step {
             op: Op::Flush,
