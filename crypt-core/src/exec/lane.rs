@@ -110,7 +110,7 @@ impl Lane {
     }
 
     /// Appends what has ended to `done`, without waiting and without growing it: at most what fits,
-    /// and no further slot after [`COLLECT_BYTES`] of memory. The rest comes with the next call.
+    /// and no further slot after 256 KiB of memory. The rest comes with the next call.
     pub fn collect(&mut self, done: &mut Vec<Done>) {
         let mut collected_bytes = 0;
         while self.outstanding > 0
