@@ -107,7 +107,7 @@ impl Mapping {
         } else {
             len.checked_next_multiple_of(PAGE_BYTES)?
         };
-        let mapped = map(mapped_len)?;
+        let mapped = map(mapped_len).ok()?;
         let start = mapped.cast::<u8>();
         if !huge {
             return Some(Self {
@@ -136,7 +136,8 @@ impl Drop for Mapping {
     }
 }
 
-fn map(len: usize) -> Option<NonNull<c_void>> {
+/// Zeroed private pages of at least `len` bytes.
+pub(crate) fn map(len: usize) -> rustix::io::Result<NonNull<c_void>> {
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no memory of
     // anybody.
     let address = unsafe {
@@ -146,8 +147,8 @@ fn map(len: usize) -> Option<NonNull<c_void>> {
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::PRIVATE,
         )
-    };
-    NonNull::new(address.ok()?)
+    }?;
+    NonNull::new(address).ok_or(rustix::io::Errno::NOMEM)
 }
 
 /// Asks for huge pages. A kernel without them refuses, and small pages do as well.

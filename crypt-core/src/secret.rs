@@ -9,10 +9,11 @@ use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
 use zeroize::Zeroize;
 
 use crate::error::{Error, Result};
+use crate::pages;
 
 /// Exclusive owner of one `T` in wiped, locked, undumped pages. At least page-aligned.
 pub(crate) struct Secret<T> {
@@ -41,7 +42,7 @@ impl<T> Secret<T> {
         const {
             assert!(align_of::<T>() <= 4096, "pages must satisfy the alignment");
         }
-        let address = map_pages(Self::MAP_LEN)
+        let address = pages::map(Self::MAP_LEN)
             .map_err(|errno| Error::io("map memory for key material", errno))?;
         let locked = protect_pages(address, Self::MAP_LEN);
         let place = address.cast::<T>();
@@ -87,21 +88,6 @@ impl<T> Drop for Secret<T> {
         let unmapped = unsafe { rustix::mm::munmap(self.value.as_ptr().cast(), Self::MAP_LEN) };
         debug_assert!(unmapped.is_ok(), "unmapping our own pages");
     }
-}
-
-/// Zeroed private pages of at least `len` bytes.
-fn map_pages(len: usize) -> rustix::io::Result<NonNull<c_void>> {
-    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no memory of
-    // anybody.
-    let address = unsafe {
-        rustix::mm::mmap_anonymous(
-            std::ptr::null_mut(),
-            len,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )
-    }?;
-    NonNull::new(address).ok_or(rustix::io::Errno::NOMEM)
 }
 
 /// Keeps the pages out of core dumps and swap where allowed; returns whether they are locked.
