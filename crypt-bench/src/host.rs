@@ -114,6 +114,12 @@ pub fn allowed_cpus() -> Vec<u32> {
     }
 }
 
+/// Memory of the machine, in bytes; `None` when unknown.
+#[must_use]
+pub fn memory_bytes() -> Option<u64> {
+    Some(meminfo_bytes("MemTotal")).filter(|&bytes| bytes > 0)
+}
+
 /// Memory that can be had without swapping, in bytes; `None` when unknown.
 #[must_use]
 pub fn available_memory_bytes() -> Option<u64> {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::generate::{Lengths, Script};
 use crate::manifest::{Environment, Manifest, State, Storage, Tool};
 use crate::result::{
     Achieved, CellParams, CpuTime, DirectionStats, Distribution, Placements, ResultRecord, Rw,
@@ -280,5 +281,23 @@ mod tests {
             validator.iter_errors(&value).next()
         );
         assert_eq!(serde_json::from_value::<Manifest>(value).unwrap(), example);
+    }
+}
+
+/// A pass over 1 MiB in blocks of 4 KiB, to be changed with struct update syntax.
+pub(crate) fn script(rw: Rw) -> Script {
+    Script {
+        rw,
+        rwmixread_percent: 50,
+        lengths: [Lengths::Fixed(4096), Lengths::Fixed(4096)],
+        random_percent: [100, 100],
+        repeats: false,
+        run_ios: 1,
+        gap_bytes: 0,
+        start_bytes: 0,
+        len_bytes: 1 << 20,
+        total_bytes: Some(1 << 20),
+        total_ios: None,
+        flush_every: 0,
     }
 }

@@ -47,19 +47,10 @@ impl Surroundings for System {
         match name {
             "pagesize" => Some(rustix::param::page_size() as u64),
             "ncpus" => Some(host::allowed_cpus().len() as u64),
-            "mb_memory" => memory_mib(),
+            "mb_memory" => host::memory_bytes().map(|bytes| bytes >> 20),
             _ => None,
         }
     }
-}
-
-fn memory_mib() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib / 1024)
 }
 
 /// The jobs of the files, typed and checked.

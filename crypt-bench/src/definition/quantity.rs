@@ -137,9 +137,19 @@ impl FromStr for CpuList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text, &[',']).map(Self)
+    }
+}
+
+impl CpuList {
+    /// The CPUs of a list in writing, in its order, with these separators.
+    ///
+    /// # Errors
+    /// What is not a list of CPUs, or has more than 65,536 of them.
+    pub fn parse(text: &str, separators: &[char]) -> Result<Vec<u32>, String> {
         let bad = || format!("`{text}` is not a list of CPUs: write it like 0,2,4-7");
         let mut cpus = Vec::new();
-        for item in text.split(',') {
+        for item in text.split(separators) {
             let (first, last) = item.split_once('-').unwrap_or((item, item));
             let first: u32 = first.trim().parse().map_err(|_| bad())?;
             let last: u32 = last.trim().parse().map_err(|_| bad())?;
@@ -147,8 +157,11 @@ impl FromStr for CpuList {
                 return Err(bad());
             }
             cpus.extend(first..=last);
+            if cpus.len() > 65_536 {
+                return Err(bad());
+            }
         }
-        Ok(Self(cpus))
+        Ok(cpus)
     }
 }
 

@@ -186,18 +186,10 @@ mod tests {
 
     fn script(rw: Rw) -> Script {
         Script {
-            rw,
-            rwmixread_percent: 50,
-            lengths: [Lengths::Fixed(4096), Lengths::Fixed(4096)],
-            random_percent: [100, 100],
-            repeats: false,
-            run_ios: 1,
-            gap_bytes: 0,
             start_bytes: 8192,
             len_bytes: 64 * 4096,
             total_bytes: Some(64 * 4096),
-            total_ios: None,
-            flush_every: 0,
+            ..crate::testing::script(rw)
         }
     }
 

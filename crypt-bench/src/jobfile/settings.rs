@@ -121,6 +121,15 @@ impl Settings {
         )
     }
 
+    /// As [`Settings::flag`], and `default` where nothing is said.
+    #[must_use]
+    pub fn flag_or(&self, name: &str, default: bool) -> bool {
+        match self.find(name) {
+            Some(_) => self.flag(name),
+            None => default,
+        }
+    }
+
     /// A number that is set.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {

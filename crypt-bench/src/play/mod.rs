@@ -135,18 +135,8 @@ mod tests {
 
     fn script(rw: Rw) -> Script {
         Script {
-            rw,
-            rwmixread_percent: 50,
             lengths: [Lengths::Fixed(4096), Lengths::Fixed(8192)],
-            random_percent: [100, 100],
-            repeats: false,
-            run_ios: 1,
-            gap_bytes: 0,
-            start_bytes: 0,
-            len_bytes: 1 << 20,
-            total_bytes: Some(1 << 20),
-            total_ios: None,
-            flush_every: 0,
+            ..crate::testing::script(rw)
         }
     }
 

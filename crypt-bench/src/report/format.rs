@@ -69,6 +69,13 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
+/// A number of things: `1 cell`, `2 cells`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// A size in bytes as harnesses write it: `4k`, `1m`, or plain bytes.
 #[must_use]
 pub fn size(bytes: u64) -> String {

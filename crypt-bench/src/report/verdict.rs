@@ -8,7 +8,7 @@
 
 use super::cells::CellSummary;
 use super::compare::{Comparison, Overall, gain};
-use super::format::{percent, percent_change, size, times};
+use super::format::{counted, percent, percent_change, size, times};
 use super::grid::{Cell, Noise};
 use super::metric::Metric;
 use super::model::{Facet, Report};
@@ -303,11 +303,6 @@ fn joined(phrases: &[String]) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 #[cfg(test)]

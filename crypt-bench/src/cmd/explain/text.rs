@@ -30,9 +30,9 @@ pub(super) fn text(plan: &Plan) -> String {
     let _ = writeln!(
         text,
         "{}, {}, {}",
-        counted(plan.jobs.len(), "job"),
-        counted(plan.copies.len(), "thread"),
-        counted(plan.stages(), "stage")
+        format::counted(plan.jobs.len(), "job"),
+        format::counted(plan.copies.len(), "thread"),
+        format::counted(plan.stages(), "stage")
     );
     for (index, job) in plan.jobs.iter().enumerate() {
         let copies: Vec<&Copy> = plan
@@ -44,11 +44,6 @@ pub(super) fn text(plan: &Plan) -> String {
     }
     write_files(&mut text, &plan.files);
     text
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 fn write_job(text: &mut String, job: &Job, copies: &[&Copy]) {

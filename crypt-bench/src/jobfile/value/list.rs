@@ -4,6 +4,7 @@
 
 use super::PerDirection;
 use super::number::{Units, amount};
+use crate::definition::quantity::CpuList;
 use crate::result::Rw;
 
 /// Most sizes of a split, and most percentiles.
@@ -162,20 +163,7 @@ fn signed(text: &str, units: Units) -> Result<i64, String> {
 }
 
 pub(super) fn cpus(text: &str) -> Result<Vec<u32>, String> {
-    let bad = || format!("`{text}` is not a list of CPUs: write it like 0,2,4-7");
-    let mut cpus = Vec::new();
-    for item in text.split([',', ':']) {
-        let (first, last) = item.split_once('-').unwrap_or((item, item));
-        let first: u32 = first.trim().parse().map_err(|_| bad())?;
-        let last: u32 = last.trim().parse().map_err(|_| bad())?;
-        if first > last || last > 65_535 {
-            return Err(bad());
-        }
-        cpus.extend(first..=last);
-        if cpus.len() > 65_536 {
-            return Err(bad());
-        }
-    }
+    let mut cpus = CpuList::parse(text, &[',', ':'])?;
     cpus.sort_unstable();
     cpus.dedup();
     Ok(cpus)
