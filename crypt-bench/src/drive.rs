@@ -17,9 +17,9 @@ use crypt_core::error::Errno;
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket, Volume};
-use rustix::thread::CpuSet;
 
-use crate::generate::{Generator, Random};
+use crate::generate::Generator;
+use crate::issuer;
 use crate::record::{DirectionRecorder, Window};
 
 /// How often a job that waits looks whether it should stop.
@@ -171,8 +171,13 @@ impl Shared<'_> {
 }
 
 fn run_job(job: Job, shared: &Shared<'_>) -> Result<JobOutcome, String> {
-    let pinned = job.cpu.is_none_or(pin);
-    let queue = open(&job);
+    let pinned = issuer::pin(job.cpu.as_slice());
+    let options = QueueOptions {
+        depth: job.depth,
+        max_request_bytes: job.block_size_bytes,
+        polled: job.polled,
+    };
+    let queue = issuer::open(&job.volume, &options, job.data_seed);
     if queue.is_err() {
         shared.abandoned.store(true, Ordering::Relaxed);
     }
@@ -184,37 +189,6 @@ fn run_job(job: Job, shared: &Shared<'_>) -> Result<JobOutcome, String> {
         shared.abandoned.store(true, Ordering::Relaxed);
     })?;
     Ok(load.into_outcome(pinned))
-}
-
-/// The queue with its slots' data filled in.
-fn open(job: &Job) -> Result<(Queue, Vec<Ticket>), String> {
-    let mut queue = job
-        .volume
-        .queue(&QueueOptions {
-            depth: job.depth,
-            max_request_bytes: job.block_size_bytes,
-            polled: job.polled,
-        })
-        .map_err(|error| error.to_string())?;
-    let mut tickets = Vec::with_capacity(job.depth as usize);
-    while let Some(ticket) = queue.claim() {
-        if let Some(seed) = job.data_seed {
-            let data = queue.data_mut(&ticket);
-            let len = data.len().min(job.block_size_bytes as usize);
-            Random::new(seed.wrapping_add(ticket.index() as u64)).fill(&mut data[..len]);
-        }
-        tickets.push(ticket);
-    }
-    Ok((queue, tickets))
-}
-
-fn pin(cpu: u32) -> bool {
-    let mut set = CpuSet::new();
-    let fits = (cpu as usize) < CpuSet::MAX_CPU;
-    if fits {
-        set.set(cpu as usize);
-    }
-    fits && rustix::thread::sched_setaffinity(None, &set).is_ok()
 }
 
 /// A job at work.

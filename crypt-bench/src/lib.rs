@@ -14,6 +14,7 @@ pub mod doubt;
 pub mod drive;
 pub mod generate;
 pub mod host;
+mod issuer;
 pub mod jobfile;
 pub mod journal;
 pub mod judge;

@@ -34,7 +34,9 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["result"],
     &["manifest", "summary"],
     &["buckets", "host", "storage", "definition"],
-    &["matrix", "generate", "record", "judge", "progress"],
+    &[
+        "matrix", "generate", "issuer", "record", "judge", "progress",
+    ],
     &["journal", "target", "drive", "play", "jobfile"],
     &["cell"],
     &["run", "report"],

@@ -66,6 +66,11 @@ impl Pace {
         }
     }
 
+    /// Counts from `now_ns` on instead, before the first request.
+    pub(super) fn restart(&mut self, now_ns: u64) {
+        self.start_ns = now_ns;
+    }
+
     /// When a request is due. Flushes are due at once.
     pub(super) fn due(&self, step: &Step, now_ns: u64) -> Due {
         if self.rates.think_ns > 0 && self.since_thought >= self.rates.think_every.max(1) {

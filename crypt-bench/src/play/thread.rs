@@ -10,11 +10,11 @@ use crypt_core::error::Errno;
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket};
-use rustix::thread::CpuSet;
 
 use super::pace::{Due, Pace};
 use super::{Played, Player, Shared};
-use crate::generate::{Random, Step};
+use crate::generate::Step;
+use crate::issuer;
 use crate::record::{DirectionRecorder, Window};
 
 /// How often a thread that waits looks whether it should stop.
@@ -26,8 +26,13 @@ const NO_LIMIT: Duration = Duration::from_secs(100 * 86_400);
 
 /// Runs a thread to its end.
 pub(super) fn run(player: Player, shared: &Shared<'_>) -> Result<Played, String> {
-    let pinned = pin(&player.cpus);
-    let opened = open(&player);
+    let pinned = issuer::pin(&player.cpus);
+    let options = QueueOptions {
+        depth: player.depth,
+        max_request_bytes: player.max_request_bytes,
+        polled: player.polled,
+    };
+    let opened = issuer::open(&player.volume, &options, player.data_seed);
     if opened.is_err() {
         shared.abandoned.store(true, Ordering::Relaxed);
     }
@@ -42,39 +47,6 @@ pub(super) fn run(player: Player, shared: &Shared<'_>) -> Result<Played, String>
 
 fn nanos(time: Duration) -> u64 {
     time.as_nanos() as u64
-}
-
-fn pin(cpus: &[u32]) -> bool {
-    if cpus.is_empty() {
-        return true;
-    }
-    let mut set = CpuSet::new();
-    for &cpu in cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU) {
-        set.set(cpu as usize);
-    }
-    rustix::thread::sched_setaffinity(None, &set).is_ok()
-}
-
-/// The queue with its slots' data filled in.
-fn open(player: &Player) -> Result<(Queue, Vec<Ticket>), String> {
-    let options = QueueOptions {
-        depth: player.depth,
-        max_request_bytes: player.max_request_bytes,
-        polled: player.polled,
-    };
-    let mut queue = player
-        .volume
-        .queue(&options)
-        .map_err(|error| error.to_string())?;
-    let mut tickets = Vec::with_capacity(player.depth as usize);
-    while let Some(ticket) = queue.claim() {
-        if let Some(seed) = player.data_seed {
-            let data = queue.data_mut(&ticket);
-            Random::new(seed.wrapping_add(ticket.index() as u64)).fill(data);
-        }
-        tickets.push(ticket);
-    }
-    Ok((queue, tickets))
 }
 
 struct Worker {
@@ -175,7 +147,7 @@ impl Worker {
     }
 
     fn run(&mut self, shared: &Shared<'_>) -> Result<(), String> {
-        self.pace = Pace::start(self.player.rates.clone(), self.clock.now_ns());
+        self.pace.restart(self.clock.now_ns());
         loop {
             self.ended |= shared.stopped();
             match self.submit_due() {
