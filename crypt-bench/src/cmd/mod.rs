@@ -4,7 +4,10 @@
 
 pub mod cipher;
 pub mod explain;
+mod interrupt;
+mod key;
 pub mod matrix;
+mod output;
 pub mod report;
 pub mod run;
 mod surroundings;

@@ -3,13 +3,13 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use crate::cli::{Failure, Outcome};
-use crate::journal::{MANIFEST, RESULTS, replace};
+use crate::cmd::output;
+use crate::journal::{MANIFEST, RESULTS};
 use crate::report::axis::Axis;
 use crate::report::compare::Lineup;
 use crate::report::load::{self, Trouble};
@@ -87,10 +87,7 @@ pub fn run(args: &Args) -> Outcome {
     let target = target(args)?;
     let runs = read_runs(&args.dirs)?;
     let text = render(args, &runs, target.is_none());
-    match target {
-        Some(path) => write_file(&path, &text),
-        None => write_stdout(&text),
-    }
+    output::deliver(target.as_deref(), &text)
 }
 
 /// Reads results folders.
@@ -100,17 +97,6 @@ pub fn run(args: &Args) -> Outcome {
 /// line, and what to do.
 pub fn read_runs(dirs: &[PathBuf]) -> Outcome<Vec<Run>> {
     dirs.iter().map(|dir| read_run(dir)).collect()
-}
-
-/// How to write to standard output.
-#[must_use]
-pub fn stdout_style() -> Style {
-    let stdout = io::stdout();
-    let width = stdout.is_terminal().then(|| {
-        let size = rustix::termios::tcgetwinsize(&stdout).ok();
-        size.map_or(80, |size| usize::from(size.ws_col))
-    });
-    Style::choose(width, |name| std::env::var(name).ok())
 }
 
 fn read_run(dir: &Path) -> Outcome<Run> {
@@ -165,7 +151,7 @@ fn target(args: &Args) -> Outcome<Option<PathBuf>> {
 fn render(args: &Args, runs: &[Run], to_stdout: bool) -> String {
     let report = Report::new(runs);
     let style = if to_stdout {
-        stdout_style()
+        output::stdout_style()
     } else {
         Style::choose(None, |_| None)
     };
@@ -191,32 +177,6 @@ fn map(args: &Args, report: &Report<'_>) -> crate::report::chart::HeatMap {
     match &args.ratio {
         Some(lineup) => maps::ratio_over(report, (x, y), args.metric, lineup, wanted),
         None => maps::over(report, (x, y), args.metric, wanted),
-    }
-}
-
-pub(super) fn write_file(path: &Path, text: &str) -> Outcome {
-    // Renaming over a device or a pipe would put a file in its place.
-    let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
-    let written = if is_special {
-        fs::write(path, text)
-    } else {
-        replace(path, text.as_bytes())
-    };
-    written.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    eprintln!("wrote {}", path.display());
-    Ok(())
-}
-
-/// Prints a result; a reader that has gone away is no failure.
-///
-/// # Errors
-/// Where standard output can't be written.
-pub fn write_stdout(text: &str) -> Outcome {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::internal(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
     }
 }
 

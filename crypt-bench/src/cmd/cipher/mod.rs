@@ -17,7 +17,7 @@ use crypt_core::cipher::Backend;
 use crypt_core::spec::CipherSpec;
 use serde::Serialize;
 
-use super::report::{stdout_style, write_file, write_stdout};
+use super::output::{stdout_style, write_file, write_stdout};
 use crate::cli::{Failure, Outcome};
 use crate::definition::quantity::Size;
 use crate::report::curve::Curves;

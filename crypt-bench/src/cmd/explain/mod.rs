@@ -7,9 +7,8 @@ mod text;
 
 use std::path::PathBuf;
 
-use super::report::write_stdout;
-use super::surroundings;
-use crate::cli::{Failure, Outcome};
+use super::{output, surroundings};
+use crate::cli::Outcome;
 
 /// What `--help` says after the options.
 const EXAMPLES: &str = "\
@@ -58,20 +57,12 @@ pub struct Args {
 /// What a job file gets wrong, with its line.
 pub fn run(args: &Args) -> Outcome {
     if args.options {
-        return write(args, &catalog::text());
+        return output::deliver(args.output.as_deref(), &catalog::text());
     }
     let jobs = surroundings::load(&args.files, &args.section, args.readonly)?;
     if args.parse_only {
         return Ok(());
     }
     let plan = surroundings::plan(jobs)?;
-    write(args, &text::text(&plan))
-}
-
-fn write(args: &Args, text: &str) -> Outcome {
-    match &args.output {
-        None => write_stdout(text),
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::internal(format!("{}: {error}", path.display()))),
-    }
+    output::deliver(args.output.as_deref(), &text::text(&plan))
 }

@@ -2,13 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::File;
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crypt_core::key::Key;
 
 use crate::cli::{Failure, Outcome};
+use crate::cmd::key;
 use crate::definition::Definition;
 use crate::definition::quantity::Size;
 use crate::host;
@@ -104,13 +104,11 @@ impl Args {
         let bits = cells.iter().filter_map(|cell| cell.key_bits);
         let (shortest, longest) = (bits.clone().min().unwrap_or(0), bits.max().unwrap_or(0));
         let len = longest as usize / 8;
-        let mut bytes = vec![0; len];
-        let source = file.unwrap_or(Path::new("/dev/urandom"));
+        let source = file.unwrap_or(Path::new(key::RANDOM));
         let failed =
             |error: std::io::Error| Failure::Usage(format!("{}: {error}", source.display()));
-        let mut reader = File::open(source).map_err(failed)?;
         if file.is_some() {
-            let len_found = reader.metadata().map_err(failed)?.len();
+            let len_found = fs::metadata(source).map_err(failed)?.len();
             if len_found != len as u64 || shortest != longest {
                 return Err(Failure::Usage(format!(
                     "{}: {len_found} bytes, but the matrix has keys of {shortest} to {longest} bits; give \
@@ -119,7 +117,7 @@ impl Args {
                 )));
             }
         }
-        reader.read_exact(&mut bytes).map_err(failed)?;
+        let bytes = key::read(source, len).map_err(failed)?;
         Key::from_bytes(&bytes).map_err(|error| Failure::Internal(error.to_string()))
     }
 

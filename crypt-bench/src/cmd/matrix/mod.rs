@@ -6,12 +6,10 @@ mod args;
 mod plan;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::cell::Setting;
 use crate::cli::{Failure, Outcome};
-use crate::cmd::report;
+use crate::cmd::{interrupt, output, report};
 use crate::journal::Journal;
 use crate::manifest::State;
 use crate::report::{Report, Run, html, machine, terminal};
@@ -26,7 +24,7 @@ use plan::Plan;
 /// # Errors
 /// Bad input (nothing was written then), a failure while measuring, or an interruption by the user.
 pub fn run(args: &Args) -> Outcome {
-    let stop = stop_on_signals()?;
+    let stop = interrupt::flag()?;
     let plan = Plan::prepare(args)?;
     let key = args.key(&plan.matrix.cells)?;
     let (mut journal, mut records, mut manifest, mut targets) = plan.begin(args, &stop)?;
@@ -67,9 +65,9 @@ fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
     let text = if json {
         machine::json(&report)
     } else {
-        terminal::summary(&report, report::stdout_style())
+        terminal::summary(&report, output::stdout_style())
     };
-    report::write_stdout(&text)?;
+    output::write_stdout(&text)?;
     let page = journal.folder().join(report::PAGE);
     eprintln!("report: {}", page.display());
     Ok(())
@@ -134,18 +132,6 @@ fn shell_word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// A flag that the first interrupt or termination signal sets; the second one ends the process.
-pub(super) fn stop_on_signals() -> Outcome<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // In this order: the shutdown looks at the flag before the same signal sets it.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::Internal(format!("signal handler: {error}")))?;
-    }
-    Ok(stop)
 }
 
 fn now() -> String {

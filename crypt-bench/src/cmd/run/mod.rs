@@ -11,8 +11,7 @@ mod text;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use super::report::write_stdout;
-use super::{matrix, surroundings};
+use super::{interrupt, output, surroundings};
 use crate::cli::{Failure, Outcome};
 use crate::jobfile::place::Plan;
 use crate::play::{self, Played};
@@ -99,7 +98,7 @@ pub fn run(args: &Args) -> Outcome {
         create: args.create,
         created: Vec::new(),
     };
-    let stop = matrix::stop_on_signals()?;
+    let stop = interrupt::flag()?;
     let mut setup = Setup::prepare(&plan, &permissions, &stop)?;
     let mut played = Vec::with_capacity(plan.copies.len());
     for stage in 0..plan.stages() {
@@ -120,11 +119,7 @@ fn publish(args: &Args, plan: &Plan, reports: &[Report]) -> Outcome {
         Format::Json => json::text(plan, reports),
     };
     let text = text.map_err(Failure::Internal)?;
-    match &args.output {
-        None => write_stdout(&text),
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::internal(format!("{}: {error}", path.display()))),
-    }
+    output::deliver(args.output.as_deref(), &text)
 }
 
 /// How the end is told: what is on stderr, and the exit status.

@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
+
 use crate::jobfile::job::Job;
-use crate::jobfile::place::Plan;
+use crate::jobfile::place::{Copy, Plan};
 use crate::jobfile::value::Value;
 use crate::play::Played;
 use crate::record::{DirectionRecorder, Window};
@@ -49,50 +51,40 @@ pub(super) struct Report {
 
 /// The reports of a plan, in order.
 pub(super) fn reports(plan: &Plan, played: &[Played]) -> Vec<Report> {
-    let mut parts: Vec<Vec<(usize, &Played)>> = Vec::new();
-    let mut last_group = None;
+    let merged: HashSet<usize> = plan
+        .copies
+        .iter()
+        .filter(|copy| plan.jobs[copy.job].settings.flag("group_reporting"))
+        .map(|copy| copy.group)
+        .collect();
+    let mut parts: Vec<(&Copy, Vec<&Played>)> = Vec::new();
     for (copy, played) in plan.copies.iter().zip(played) {
-        let merged = plan.copies.iter().any(|other| {
-            other.group == copy.group && plan.jobs[other.job].settings.flag("group_reporting")
-        });
         match parts.last_mut() {
-            Some(part) if merged && last_group == Some(copy.group) => part.push((copy.job, played)),
-            _ => parts.push(vec![(copy.job, played)]),
+            Some((first, part)) if first.group == copy.group && merged.contains(&copy.group) => {
+                part.push(played);
+            }
+            _ => parts.push((copy, vec![played])),
         }
-        last_group = Some(copy.group);
     }
-    let group = |job: usize| {
-        plan.copies
-            .iter()
-            .find(|copy| copy.job == job)
-            .map_or(0, |copy| copy.group)
-    };
     parts
         .iter()
-        .filter_map(|part| {
-            let (job, _) = *part.first()?;
-            Some(report(&plan.jobs[job], job, group(job), part))
-        })
+        .map(|(first, threads)| report(&plan.jobs[first.job], first, threads))
         .collect()
 }
 
-fn report(job: &Job, index: usize, group: usize, part: &[(usize, &Played)]) -> Report {
-    let threads: Vec<&Played> = part.iter().map(|(_, played)| *played).collect();
-    let window = longest(&threads);
+fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
+    let window = longest(threads);
     let response = |direction: usize| {
         let recorders = threads
             .iter()
             .filter_map(|played| Some(&played.intended.as_ref()?[direction]));
         sum(recorders, &window).map(|stats| stats.lat)
     };
-    let flag = |name: &str, default: bool| match job.settings.find(name) {
-        Some(_) => job.settings.flag(name),
-        None => default,
-    };
+    let percentiles = job.settings.find("percentile_list");
     Report {
-        job: index,
+        job: first.job,
         name: job.name.clone(),
-        group,
+        group: first.group,
         threads: threads.len(),
         runtime_ns: window.length_ns(),
         read: sum(threads.iter().map(|played| &played.read), &window),
@@ -104,20 +96,16 @@ fn report(job: &Job, index: usize, group: usize, part: &[(usize, &Played)]) -> R
             .iter()
             .find_map(|played| played.first_error)
             .map_or(0, |(_, errno)| errno.raw()),
-        percentiles: match job
-            .settings
-            .find("percentile_list")
-            .map(|setting| &setting.value)
-        {
+        percentiles: match percentiles.map(|setting| &setting.value) {
             Some(Value::Percentiles(list)) => list.clone(),
             _ => PERCENTILES.to_vec(),
         },
         shown: [
-            flag("slat_percentiles", false),
-            flag("clat_percentiles", true),
-            flag("lat_percentiles", false),
+            job.settings.flag_or("slat_percentiles", false),
+            job.settings.flag_or("clat_percentiles", true),
+            job.settings.flag_or("lat_percentiles", false),
         ],
-        facts: facts(&threads),
+        facts: facts(threads),
     }
 }
 

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,7 @@ use crypt_core::key::Key;
 use crypt_core::policy::PolicySpec;
 
 use crate::cli::{Failure, Outcome};
+use crate::cmd::key;
 use crate::definition::device::{DeviceSpec, Engine};
 use crate::generate::{Random, Script, Stream};
 use crate::host;
@@ -107,7 +109,7 @@ impl Setup {
         let end = copy.start_bytes + copy.len_bytes;
         let mut builder = Volume::builder(Arc::clone(device)).size_bytes(end - end % unit);
         if let Some(crypt) = &job.crypt {
-            let key = key(job, crypt)?;
+            let key = key_of(job, crypt)?;
             let cipher = crypt.cipher.build(&key, None);
             builder = builder
                 .cipher(cipher.map_err(|error| in_job(job, &error.to_string()))?)
@@ -154,7 +156,7 @@ impl Setup {
 
     /// With `randrepeat`, the default, every run makes the same requests.
     fn seed(&self, copy: &Copy, job: &Job) -> u64 {
-        let repeats = job.settings.find("randrepeat").is_none() || job.settings.flag("randrepeat");
+        let repeats = job.settings.flag_or("randrepeat", true);
         let base = match job.settings.number("randseed") {
             Some(seed) => seed,
             None if repeats => DEFAULT_SEED,
@@ -313,7 +315,7 @@ fn check_cpus(plan: &Plan) -> Outcome {
 }
 
 /// The key of a job: its file, or a random one.
-fn key(job: &Job, crypt: &Crypt) -> Outcome<Key> {
+fn key_of(job: &Job, crypt: &Crypt) -> Outcome<Key> {
     let lens = crypt.cipher.key_lens_bytes();
     let bytes = match &crypt.key_file {
         Some(path) => {
@@ -330,7 +332,7 @@ fn key(job: &Job, crypt: &Crypt) -> Outcome<Key> {
                     job.refuse("crypt_key_file", message).to_string(),
                 ));
             }
-            std::fs::read(path).map_err(failed)?
+            key::read(Path::new(path), len as usize).map_err(failed)?
         }
         None => {
             let longest = lens.iter().copied().max().unwrap_or(0);
@@ -339,11 +341,8 @@ fn key(job: &Job, crypt: &Crypt) -> Outcome<Key> {
             } else {
                 longest
             };
-            let mut bytes = vec![0; len];
-            std::fs::File::open("/dev/urandom")
-                .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
-                .map_err(|error| Failure::internal(format!("/dev/urandom: {error}")))?;
-            bytes
+            key::read(Path::new(key::RANDOM), len)
+                .map_err(|error| Failure::internal(format!("{}: {error}", key::RANDOM)))?
         }
     };
     Key::from_bytes(&bytes).map_err(|error| in_job(job, &error.to_string()))
