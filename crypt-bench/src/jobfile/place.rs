@@ -237,9 +237,8 @@ fn start(job: &Job, number: u32, whole: Option<u64>) -> Result<u64, Refusal> {
         .and_then(|step| step.checked_add(offset));
     let too_far = || job.refuse("offset_increment", "offsets beyond 64 bits");
     let start = start.ok_or_else(too_far)?;
-    let unit = job.smallest_bytes().min(4096);
     let unit = job.crypt.as_ref().map_or(512, |crypt| {
-        (crypt.cipher.sector_size().bytes() as u64).min(unit)
+        (crypt.cipher.sector_size().bytes() as u64).min(job.smallest_bytes())
     });
     if !start.is_multiple_of(unit) {
         let message = format!("offset {start} is not a multiple of the sector size, {unit} bytes");
