@@ -6,11 +6,13 @@
 
 #![forbid(unsafe_code)]
 
+mod content;
 mod lengths;
 mod order;
 mod random;
 mod stream;
 
+pub use content::{BytePattern, Content, Each, Filler};
 pub use lengths::Lengths;
 pub use order::Order;
 pub use random::Random;

@@ -9,6 +9,7 @@ use crypt_core::policy::PolicySpec;
 use crypt_core::spec::CipherSpec;
 use crypt_core::units::SectorSize;
 
+use super::data::Buffers;
 use super::settings::{JobSection, Settings};
 use super::value::{Pattern, Value};
 use super::{Position, Refusal};
@@ -90,6 +91,8 @@ pub struct Job {
     pub loops: u64,
     /// Wait for all jobs above.
     pub stonewall: bool,
+    /// What is written.
+    pub buffers: Buffers,
 }
 
 impl Job {
@@ -141,6 +144,7 @@ impl Job {
             delay_us: settings.time_us("startdelay").unwrap_or((0, 0)),
             loops: settings.number("loops").unwrap_or(1),
             stonewall: settings.flag("stonewall"),
+            buffers: Buffers::new(&settings)?,
             position,
             settings,
         };

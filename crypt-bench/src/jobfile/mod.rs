@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! source (lines, sections, includes) -> expand (variables) -> catalog + value (options and their
-//! grammar) -> settings (inheritance) -> job (typed) -> place (byte ranges, order)
+//! grammar) -> settings (inheritance) -> data + job (typed) -> place (byte ranges, order)
 //! ```
 //!
 //! Pure: files and variables come through [`Surroundings`]. The dialect is fio's (`HOWTO.rst`, "Job
@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod data;
 pub mod expand;
 mod expression;
 pub mod job;

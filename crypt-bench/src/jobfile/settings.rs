@@ -244,7 +244,7 @@ fn over(new: Value, old: Value) -> Value {
 
 /// fio cuts `filename=a#b` to `a`.
 fn check_comment(line: &Line, info: &OptionInfo) -> Result<(), String> {
-    if line.glued_comment && matches!(info.kind, Kind::Text | Kind::Paths) {
+    if line.glued_comment && matches!(info.kind, Kind::Text | Kind::Paths | Kind::Bytes { .. }) {
         let value = line.value.as_deref().unwrap_or_default();
         return Err(format!(
             "{}: a `;` or `#` begins a comment, so the value is `{value}`; put a blank before a \

@@ -21,7 +21,7 @@ use crypt_core::device::QueueFacts;
 use crypt_core::error::Errno;
 use crypt_core::request::Request;
 
-use crate::generate::Stream;
+use crate::generate::{Filler, Stream};
 use crate::record::{DirectionRecorder, Window};
 
 pub use pace::Rates;
@@ -43,8 +43,11 @@ pub struct Player {
     pub polled: bool,
     /// CPUs to run on; any where empty.
     pub cpus: Vec<u32>,
-    /// Seed of the data that is written; `None` for threads that only read.
+    /// Seed of the random data that is written, made once; `None` for threads that only read and those
+    /// with a `filler`.
     pub data_seed: Option<u64>,
+    /// What is written instead of that.
+    pub filler: Option<Filler>,
     /// A flush at the end, which counts as the others do.
     pub end_flush: bool,
     /// Time until it starts.
@@ -152,6 +155,7 @@ mod tests {
             polled: false,
             cpus: Vec::new(),
             data_seed: Some(1),
+            filler: None,
             end_flush: false,
             delay: Duration::ZERO,
             ramp: Duration::ZERO,

@@ -13,7 +13,7 @@ use crypt_core::{Completion, Queue, QueueOptions, Ticket};
 
 use super::pace::{Due, Pace};
 use super::{Played, Player, Shared};
-use crate::generate::Step;
+use crate::generate::{Each, Step};
 use crate::issuer;
 use crate::record::{DirectionRecorder, Window};
 
@@ -25,14 +25,22 @@ const SPIN_NS: u64 = 100_000;
 const NO_LIMIT: Duration = Duration::from_secs(100 * 86_400);
 
 /// Runs a thread to its end.
-pub(super) fn run(player: Player, shared: &Shared<'_>) -> Result<Played, String> {
+pub(super) fn run(mut player: Player, shared: &Shared<'_>) -> Result<Played, String> {
     let pinned = issuer::pin(&player.cpus);
     let options = QueueOptions {
         depth: player.depth,
         max_request_bytes: player.max_request_bytes,
         polled: player.polled,
     };
-    let opened = issuer::open(&player.volume, &options, player.data_seed);
+    let mut opened = issuer::open(&player.volume, &options, player.data_seed);
+    if let (Ok((queue, idle)), Some(filler)) = (&mut opened, &mut player.filler) {
+        for ticket in idle {
+            filler.fill(queue.data_mut(ticket), 0);
+        }
+        player
+            .filler
+            .take_if(|filler| filler.each() == Each::Nothing);
+    }
     if opened.is_err() {
         shared.abandoned.store(true, Ordering::Relaxed);
     }
@@ -236,6 +244,11 @@ impl Worker {
                 due_ns,
                 counted: !self.ramping,
             };
+        }
+        if let (Op::Write, Some(filler)) = (step.op, &mut self.player.filler) {
+            let data = self.queue.data_mut(&ticket);
+            let len = data.len().min(step.len_bytes as usize);
+            filler.refresh(&mut data[..len], step.offset_bytes);
         }
         self.pace.submitted(step);
         self.in_flight += 1;

@@ -85,6 +85,7 @@ fn command(sections: &[Section]) -> Vec<String> {
 }
 
 fn word((name, text): &Pair) -> String {
+    let text = text.as_ref().map(|text| text.replace('"', ""));
     match text {
         Some(text) => format!("{name}={text}"),
         None => name.clone(),

@@ -4,8 +4,10 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "in a test a failure is a panic")]
 
+mod buffers;
 mod commands;
 mod common;
 mod differential;
 mod mutated;
+mod runner;
 mod runs;

@@ -3,45 +3,10 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A folder with a file of 1 MiB, `disk`.
-fn place() -> TempDir {
-    let place = TempDir::new().unwrap();
-    fs::write(place.path().join("disk"), vec![1; 1 << 20]).unwrap();
-    place
-}
-
-fn run(place: &TempDir, text: &str, arguments: &str) -> Output {
-    fs::write(place.path().join("a.fio"), text).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_crypt-bench"))
-        .args(["run", "a.fio"])
-        .args(arguments.split_whitespace())
-        .current_dir(place.path())
-        .output()
-        .unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn succeed(place: &TempDir, text: &str, arguments: &str) -> String {
-    let output = run(place, text, arguments);
-    assert!(output.status.success(), "{}", stderr(&output));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The jobs of the JSON output.
-fn jobs(place: &TempDir, text: &str, arguments: &str) -> Vec<Value> {
-    let output = succeed(place, text, &format!("{arguments} --output-format json"));
-    let document: Value = serde_json::from_str(&output).unwrap();
-    assert!(document["fio version"].is_string());
-    document["jobs"].as_array().unwrap().clone()
-}
+use crate::runner::{jobs, place, run, stderr, succeed};
 
 #[test]
 fn bytes_are_exact_and_latencies_make_sense() {

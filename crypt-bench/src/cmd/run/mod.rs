@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod content;
 mod json;
 mod outcome;
 mod setup;

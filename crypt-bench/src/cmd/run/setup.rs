@@ -15,6 +15,7 @@ use crypt_core::exec::{WorkerConfig, WorkerPool};
 use crypt_core::key::Key;
 use crypt_core::policy::PolicySpec;
 
+use super::content;
 use crate::cli::{Failure, Outcome};
 use crate::cmd::key;
 use crate::definition::device::{DeviceSpec, Engine};
@@ -83,7 +84,7 @@ impl Setup {
             .filter_map(|copy| Some((copy, plan.jobs.get(copy.job)?)))
             .map(|(copy, job)| {
                 let volume = self.volume(plan, copy, job, stop)?;
-                Ok(self.player(copy, job, volume))
+                self.player(copy, job, volume)
             })
             .collect()
     }
@@ -134,11 +135,12 @@ impl Setup {
         Ok(pool)
     }
 
-    fn player(&self, copy: &Copy, job: &Job, volume: Volume) -> Player {
+    fn player(&self, copy: &Copy, job: &Job, volume: Volume) -> Outcome<Player> {
         let mut random = Random::new(self.seed(copy, job));
         let (from_us, to_us) = job.delay_us;
         let delay_us = from_us + random.below_u64(to_us - from_us + 1);
-        Player {
+        let filler = content::filler(job, random.next())?;
+        Ok(Player {
             volume,
             stream: Stream::new(script(copy, job), random.next()),
             rates: rates(job, random.next()),
@@ -146,12 +148,13 @@ impl Setup {
             depth: depth(job),
             polled: job.hipri,
             cpus: cpus(copy, job),
-            data_seed: job.writes().then(|| random.next()),
+            data_seed: (job.writes() && filler.is_none()).then(|| random.next()),
+            filler,
             end_flush: job.settings.flag("end_fsync") && job.writes(),
             delay: Duration::from_micros(delay_us),
             ramp: Duration::from_micros(job.ramp_us),
             runtime: job.runtime_us.map(Duration::from_micros),
-        }
+        })
     }
 
     /// With `randrepeat`, the default, every run makes the same requests.

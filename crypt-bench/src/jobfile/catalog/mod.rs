@@ -68,6 +68,9 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("bs", &["blocksize"], Kind::Sizes),
     run("bsrange", &["blocksize_range"], Kind::Ranges),
     run("bssplit", &[], Kind::Splits),
+    run("buffer_compress_chunk", &[], Kind::Size),
+    run("buffer_compress_percentage", &[], count(0, 100)),
+    run("buffer_pattern", &[], Kind::Bytes { offsets: false }),
     run("buffered", &[], Kind::Bool),
     run("clat_percentiles", &[], Kind::Bool),
     run("cpus_allowed", &[], Kind::Cpus),
@@ -80,6 +83,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("crypt_key_file", &[], Kind::Paths),
     run("crypt_policy", &[], Kind::Text),
     run("crypt_sector_size", &[], Kind::Size),
+    run("dedupe_percentage", &[], count(0, 100)),
     run("description", &[], Kind::Text),
     run("direct", &[], Kind::Bool),
     run("directory", &[], Kind::Paths),
@@ -132,10 +136,12 @@ pub const OPTIONS: &[OptionInfo] = &[
         },
     ),
     run("rate_process", &[], Kind::Choice(&["linear", "poisson"])),
+    run("refill_buffers", &[], Kind::Flag),
     run("runtime", &["timeout"], SECONDS),
     run("rw", &["readwrite"], Kind::Pattern),
     run("rwmixread", &[], count(0, 100)),
     run("rwmixwrite", &[], count(0, 100)),
+    run("scramble_buffers", &[], Kind::Bool),
     run("size", &[], Kind::Share),
     run("slat_percentiles", &[], Kind::Bool),
     run("startdelay", &[], Kind::TimeRange),
@@ -145,6 +151,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("thread", &[], Kind::Flag),
     run("time_based", &[], Kind::Flag),
     run("wait_for", &[], Kind::Text),
+    run("zero_buffers", &[], Kind::Flag),
 ];
 
 /// The option of a name or alias.

@@ -43,10 +43,9 @@ const REFUSED: &[(&str, &str)] = &[
          recover_zbd_write_error",
     ),
     (
-        "not supported yet; data that is written is random and does not compress",
-        "zero_buffers refill_buffers scramble_buffers buffer_pattern buffer_compress_percentage \
-         buffer_compress_chunk dedupe_percentage dedupe_mode dedupe_working_set_percentage \
-         dedupe_global",
+        "not supported: what repeats is the write before it, as with fio's default; use \
+         dedupe_percentage alone",
+        "dedupe_mode dedupe_working_set_percentage dedupe_global",
     ),
     (
         "not supported yet; use rate or rate_iops",

@@ -5,9 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bytes;
 pub mod list;
 pub mod number;
 
+pub use bytes::Piece;
 pub use list::{Distribution, Pattern};
 pub use number::{Share, Units};
 
@@ -65,6 +67,11 @@ pub enum Kind {
     Percentiles,
     /// How random offsets are distributed.
     Distribution,
+    /// A pattern of bytes.
+    Bytes {
+        /// With the offset of a request as `%o`.
+        offsets: bool,
+    },
     /// One of some words.
     Choice(&'static [&'static str]),
 }
@@ -96,6 +103,8 @@ pub enum Value {
     Percentiles(Vec<f64>),
     /// Of [`Kind::Distribution`].
     Distribution(Distribution),
+    /// Of [`Kind::Bytes`].
+    Bytes(Vec<Piece>),
 }
 
 /// Reads a value of this kind; `None` is an option without `=`.
@@ -132,6 +141,9 @@ pub fn parse(kind: Kind, text: Option<&str>, units: Units) -> Result<Value, Stri
         Kind::Cpus => cpus(text).map(Value::Cpus),
         Kind::Percentiles => percentiles(text).map(Value::Percentiles),
         Kind::Distribution => distribution(text).map(Value::Distribution),
+        Kind::Bytes { offsets } => bytes::pieces(text, offsets)
+            .map(Value::Bytes)
+            .map_err(|error| format!("`{text}`: {error}")),
         Kind::Choice(words) => choice(text, words),
     }
 }
@@ -171,7 +183,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KINDS: [Kind; 17] = [
+    const KINDS: [Kind; 18] = [
         Kind::Text,
         Kind::Paths,
         Kind::Flag,
@@ -189,6 +201,7 @@ mod tests {
         Kind::Cpus,
         Kind::Percentiles,
         Kind::Distribution,
+        Kind::Bytes { offsets: true },
     ];
 
     proptest! {
@@ -200,7 +213,7 @@ mod tests {
         }
 
         #[test]
-        fn nearly_values_never_panic(text in "[-0-9.,:/%x()+ ]{0,12}[kKmMgGtTpPiIbBsuSd%]{0,4}[,:/-]?[0-9]{0,25}k?") {
+        fn nearly_values_never_panic(text in "[-0-9.,:/%xo\"'()+ ]{0,12}[kKmMgGtTpPiIbBsuSd%]{0,4}[,:/-]?[0-9]{0,25}k?") {
             for kind in KINDS {
                 let _ = parse(kind, Some(&text), Units::default());
             }
