@@ -204,6 +204,33 @@ impl Counters {
     }
 }
 
+/// Processor time of a thread, counted by the kernel in ticks of 10 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadUse {
+    /// In user mode, in seconds.
+    pub user_s: f64,
+    /// In the kernel, in seconds.
+    pub system_s: f64,
+}
+
+impl ThreadUse {
+    /// What the calling thread has used.
+    #[must_use]
+    pub fn now() -> Self {
+        let (user_s, system_s) = process_ticks(&text("/proc/thread-self/stat"));
+        Self { user_s, system_s }
+    }
+
+    /// What it has used since an earlier moment.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            user_s: self.user_s - earlier.user_s,
+            system_s: self.system_s - earlier.system_s,
+        }
+    }
+}
+
 /// User and system time of `/proc/self/stat`, in seconds (proc(5): fields 14 and 15, in ticks of 10 ms).
 fn process_ticks(stat: &str) -> (f64, f64) {
     // The command name, field 2, may hold spaces and parentheses; the last one ends it.

@@ -12,6 +12,7 @@ pub mod cmd;
 pub mod definition;
 pub mod doubt;
 pub mod drive;
+pub mod fio;
 pub mod generate;
 pub mod host;
 mod issuer;

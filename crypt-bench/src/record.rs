@@ -174,6 +174,15 @@ impl DirectionRecorder {
         }
     }
 
+    /// An empty recorder for the same window.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self {
+            slice_ios: vec![0; self.slice_ios.len()].into_boxed_slice(),
+            ..Self::new(&Window::new(0, 1))
+        }
+    }
+
     /// Records a completed request that was submitted in `slice`.
     #[inline]
     pub fn record(&mut self, timing: &Timing, bytes: u64, slice: usize) {

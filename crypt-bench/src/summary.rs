@@ -73,10 +73,18 @@ pub fn distribution(histogram: &Histogram<u64>, moments: &Moments) -> Option<Dis
 /// # Errors
 /// A histogram that can't be decoded, in words.
 pub fn quantile_ns(stored: &Distribution, numerator: u64, denominator: u64) -> Result<u64, String> {
-    let histogram = decode(&stored.hdr_v2_deflate_base64)?;
+    let histogram = histogram_of(stored)?;
     let rank = (u128::from(stored.samples) * u128::from(numerator))
         .div_ceil(u128::from(denominator.max(1))) as u64;
     Ok(value_at_rank(&histogram, rank).clamp(stored.min_ns, stored.max_ns))
+}
+
+/// The histogram of a stored distribution; samples beyond its range are not in it.
+///
+/// # Errors
+/// A histogram that can't be decoded, in words.
+pub fn histogram_of(stored: &Distribution) -> Result<Histogram<u64>, String> {
+    decode(&stored.hdr_v2_deflate_base64)
 }
 
 /// One distribution over the samples of all; `None` where there are none.
@@ -89,7 +97,7 @@ pub fn merge<'a>(
     let mut total = histogram();
     let mut moments: Option<Moments> = None;
     for part in parts {
-        let other = decode(&part.hdr_v2_deflate_base64)?;
+        let other = histogram_of(part)?;
         total
             .add(&other)
             .map_err(|error| format!("histograms don't merge: {error}"))?;

@@ -37,7 +37,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &[
         "matrix", "generate", "issuer", "record", "judge", "progress",
     ],
-    &["journal", "target", "drive", "play", "jobfile"],
+    &["journal", "target", "drive", "play", "jobfile", "fio"],
     &["cell"],
     &["run", "report"],
     &["cmd", "cli"],

@@ -2,23 +2,90 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::{Failure, Outcome};
-use crate::journal::replace;
+use crate::journal::{replace, stage};
 use crate::report::terminal::Style;
+
+/// Where a text will go, found to be writable.
+pub(super) enum Sink {
+    /// Standard output.
+    Stdout,
+    /// A file that is replaced at the end, and is as it was until then.
+    Replace(PathBuf),
+    /// A file that is written as texts come; devices and pipes always are.
+    Stream(PathBuf, File),
+}
+
+impl Sink {
+    /// Looks whether `path` can be written; standard output where none is named. With `streamed`, what was
+    /// in the file is gone when this returns.
+    ///
+    /// # Errors
+    /// Where it can't be.
+    pub(super) fn open(path: Option<&Path>, streamed: bool) -> Outcome<Self> {
+        let Some(path) = path else {
+            return Ok(Self::Stdout);
+        };
+        // Renaming over a device or a pipe would put a file in its place.
+        let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let opened = if is_special {
+            let file = OpenOptions::new().write(true).open(path);
+            file.map(|file| Self::Stream(path.to_owned(), file))
+        } else if streamed {
+            File::create(path).map(|file| Self::Stream(path.to_owned(), file))
+        } else {
+            stage(path).map(|_| Self::Replace(path.to_owned()))
+        };
+        opened.map_err(|error| unwritable(path, &error))
+    }
+
+    /// Writes a text that is not the last one.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub(super) fn write(&mut self, text: &str) -> Outcome {
+        match self {
+            Self::Stdout => write_stdout(text),
+            Self::Replace(_) => Ok(()),
+            Self::Stream(path, file) => file
+                .write_all(text.as_bytes())
+                .map_err(|error| unwritable(path, &error)),
+        }
+    }
+
+    /// Writes the last text, and says where it is.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub(super) fn finish(mut self, text: &str) -> Outcome {
+        self.write(text)?;
+        let path = match &self {
+            Self::Stdout => return Ok(()),
+            Self::Replace(path) => {
+                replace(path, text.as_bytes()).map_err(|error| unwritable(path, &error))?;
+                path
+            }
+            Self::Stream(path, _) => path,
+        };
+        eprintln!("wrote {}", path.display());
+        Ok(())
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("{}: {error}", path.display()))
+}
 
 /// Writes a text to a file, or where none is named to standard output.
 ///
 /// # Errors
 /// Where that can't be written.
 pub(super) fn deliver(path: Option<&Path>, text: &str) -> Outcome {
-    match path {
-        Some(path) => write_file(path, text),
-        None => write_stdout(text),
-    }
+    Sink::open(path, false)?.finish(text)
 }
 
 /// How to write to standard output.
@@ -31,17 +98,12 @@ pub(super) fn stdout_style() -> Style {
     Style::choose(width, |name| std::env::var(name).ok())
 }
 
+/// Writes a text to a file.
+///
+/// # Errors
+/// Where that can't be written.
 pub(super) fn write_file(path: &Path, text: &str) -> Outcome {
-    // Renaming over a device or a pipe would put a file in its place.
-    let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
-    let written = if is_special {
-        fs::write(path, text)
-    } else {
-        replace(path, text.as_bytes())
-    };
-    written.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    eprintln!("wrote {}", path.display());
-    Ok(())
+    deliver(Some(path), text)
 }
 
 /// Prints a result; a reader that has gone away is no failure.

@@ -8,8 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+mod figures;
 mod pace;
 mod thread;
+mod watch;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,9 +24,13 @@ use crypt_core::error::Errno;
 use crypt_core::request::Request;
 
 use crate::generate::{Filler, Stream};
+use crate::host::ThreadUse;
 use crate::record::{DirectionRecorder, Window};
 
 pub use pace::Rates;
+pub use watch::Watch;
+
+use watch::Desk;
 
 /// One thread of a job.
 #[derive(Clone, Debug)]
@@ -79,6 +85,8 @@ pub struct Played {
     pub facts: QueueFacts,
     /// Whether it ran on the CPUs it was to run on.
     pub pinned: bool,
+    /// Processor time of the thread, once it has ended.
+    pub usage: Option<ThreadUse>,
 }
 
 /// Plays all threads to their end, or until `stop` becomes true.
@@ -86,6 +94,19 @@ pub struct Played {
 /// # Errors
 /// Where a thread can't open its queue, or its queue breaks; in words.
 pub fn play(players: Vec<Player>, stop: &AtomicBool) -> Result<Vec<Played>, String> {
+    play_watched(players, stop, None)
+}
+
+/// Plays all threads to their end, or until `stop` becomes true, while somebody looks at them.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_watched(
+    players: Vec<Player>,
+    stop: &AtomicBool,
+    watch: Option<&mut Watch<'_>>,
+) -> Result<Vec<Played>, String> {
+    let desks: Vec<Desk> = players.iter().map(|_| Desk::default()).collect();
     let shared = Shared {
         ready: Barrier::new(players.len() + 1),
         go: Barrier::new(players.len() + 1),
@@ -97,18 +118,42 @@ pub fn play(players: Vec<Player>, stop: &AtomicBool) -> Result<Vec<Played>, Stri
     std::thread::scope(|scope| {
         let threads: Vec<_> = players
             .into_iter()
-            .map(|player| scope.spawn(|| thread::run(player, &shared)))
+            .zip(&desks)
+            .map(|(player, desk)| {
+                let desk = watch.is_some().then_some(desk);
+                let shared = &shared;
+                scope.spawn(move || thread::run(player, shared, desk))
+            })
             .collect();
         shared.ready.wait();
         shared
             .start_ns
             .store(shared.clock.now_ns(), Ordering::Release);
         shared.go.wait();
+        let seen = watch.map(|watch| watch::watch(&desks, watch));
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
+        let played: Result<Vec<Played>, String> = joined
             .map(|played| played.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+            .collect();
+        Ok(match seen {
+            Some(seen) => joined_with(seen, played?),
+            None => played?,
+        })
     })
+}
+
+/// What threads handed over, and then what they had left at their end.
+fn joined_with(seen: Vec<Option<Played>>, rest: Vec<Played>) -> Vec<Played> {
+    let pairs = seen.into_iter().zip(rest);
+    pairs
+        .map(|(seen, rest)| match seen {
+            Some(mut seen) => {
+                seen.absorb(&rest);
+                seen
+            }
+            None => rest,
+        })
+        .collect()
 }
 
 /// What the threads have in common.

@@ -6,16 +6,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crypt_core::clock::Clock;
-use crypt_core::error::Errno;
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket};
 
+use super::figures::Figures;
 use super::pace::{Due, Pace};
+use super::watch::Desk;
 use super::{Played, Player, Shared};
 use crate::generate::{Each, Step};
+use crate::host::ThreadUse;
 use crate::issuer;
-use crate::record::{DirectionRecorder, Window};
+use crate::record::Window;
 
 /// How often a thread that waits looks whether it should stop.
 const LOOK_NS: u64 = 50_000_000;
@@ -24,8 +26,13 @@ const SPIN_NS: u64 = 100_000;
 /// Length of a window without a limit: 100 days.
 const NO_LIMIT: Duration = Duration::from_secs(100 * 86_400);
 
-/// Runs a thread to its end.
-pub(super) fn run(mut player: Player, shared: &Shared<'_>) -> Result<Played, String> {
+/// Runs a thread to its end. Where somebody watches it, there is a desk to hand over at.
+pub(super) fn run(
+    mut player: Player,
+    shared: &Shared<'_>,
+    desk: Option<&Desk>,
+) -> Result<Played, String> {
+    let _closing = desk.map(Desk::closing);
     let pinned = issuer::pin(&player.cpus);
     let options = QueueOptions {
         depth: player.depth,
@@ -48,9 +55,13 @@ pub(super) fn run(mut player: Player, shared: &Shared<'_>) -> Result<Played, Str
     shared.go.wait();
     let start_ns = shared.start_ns.load(Ordering::Acquire) + nanos(player.delay);
     let mut worker = Worker::new(player, opened?, start_ns, shared.clock);
+    if let Some(desk) = desk {
+        desk.open(worker.empty(pinned));
+    }
     worker.wait_until(start_ns, shared);
-    worker.run(shared)?;
-    Ok(worker.into_played(pinned))
+    let before = ThreadUse::now();
+    worker.run(shared, desk)?;
+    Ok(worker.into_played(pinned, ThreadUse::now().since(&before)))
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -78,7 +89,7 @@ struct Worker {
     paced: bool,
     /// Requests are whole system calls.
     synchronous: bool,
-    played: Recorders,
+    played: Figures,
 }
 
 /// A request in flight.
@@ -88,15 +99,6 @@ struct Slot {
     due_ns: u64,
     /// Whether it was submitted after the warm-up: exactly what the stream counts is recorded.
     counted: bool,
-}
-
-struct Recorders {
-    read: DirectionRecorder,
-    write: DirectionRecorder,
-    flush: DirectionRecorder,
-    intended: Option<[DirectionRecorder; 2]>,
-    errors: u64,
-    first_error: Option<(Request, Errno)>,
 }
 
 /// What stands in the way of the next request.
@@ -120,7 +122,6 @@ impl Worker {
         let synchronous = queue.facts().engine == "sync";
         let paced = player.rates.are_limited() || player.rates.think_ns > 0;
         let window = Window::new(start_ns + nanos(player.ramp), nanos(runtime));
-        let recorder = || DirectionRecorder::new(&window);
         let slots = idle
             .iter()
             .map(Ticket::index)
@@ -129,14 +130,7 @@ impl Worker {
         Self {
             done: Vec::with_capacity(idle.len()),
             slots: vec![Slot::default(); slots],
-            played: Recorders {
-                read: recorder(),
-                write: recorder(),
-                flush: recorder(),
-                intended: player.rates.are_limited().then(|| [recorder(), recorder()]),
-                errors: 0,
-                first_error: None,
-            },
+            played: Figures::new(&window, player.rates.are_limited()),
             ramping: !player.ramp.is_zero(),
             pace: Pace::start(player.rates.clone(), start_ns),
             player,
@@ -154,10 +148,15 @@ impl Worker {
         }
     }
 
-    fn run(&mut self, shared: &Shared<'_>) -> Result<(), String> {
+    fn run(&mut self, shared: &Shared<'_>, desk: Option<&Desk>) -> Result<(), String> {
         self.pace.restart(self.clock.now_ns());
+        let mut asked = 0;
         loop {
             self.ended |= shared.stopped();
+            if let Some(desk) = desk.filter(|desk| desk.asked() != asked) {
+                asked = desk.asked();
+                self.hand_over(desk);
+            }
             match self.submit_due() {
                 Wait::End if self.in_flight == 0 => break,
                 Wait::End => self.complete(LOOK_NS)?,
@@ -354,18 +353,24 @@ impl Worker {
         }
     }
 
-    fn into_played(self, pinned: bool) -> Played {
-        let played = self.played;
-        Played {
-            window: self.window.ended_at(self.last_ns),
-            read: played.read,
-            write: played.write,
-            flush: played.flush,
-            intended: played.intended,
-            errors: played.errors,
-            first_error: played.first_error,
-            facts: self.queue.facts(),
-            pinned,
-        }
+    /// Gives what was recorded since the last time to who watches.
+    fn hand_over(&mut self, desk: &Desk) {
+        let window = self.window.ended_at(self.clock.now_ns());
+        desk.exchange(|empty| {
+            empty.window = window;
+            self.played.exchange(empty);
+        });
+    }
+
+    /// What an exchange begins with.
+    fn empty(&self, pinned: bool) -> Played {
+        let figures = Figures::new(&self.window, self.played.intended.is_some());
+        figures.into_played(self.window, self.queue.facts(), pinned, None)
+    }
+
+    fn into_played(self, pinned: bool, usage: ThreadUse) -> Played {
+        let window = self.window.ended_at(self.last_ns);
+        let facts = self.queue.facts();
+        self.played.into_played(window, facts, pinned, Some(usage))
     }
 }

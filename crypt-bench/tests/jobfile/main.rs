@@ -9,5 +9,6 @@ mod commands;
 mod common;
 mod differential;
 mod mutated;
+mod outputs;
 mod runner;
 mod runs;

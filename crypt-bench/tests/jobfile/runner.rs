@@ -37,7 +37,11 @@ pub(crate) fn succeed(place: &TempDir, text: &str, arguments: &str) -> String {
 
 /// The jobs of the JSON output.
 pub(crate) fn jobs(place: &TempDir, text: &str, arguments: &str) -> Vec<Value> {
-    let output = succeed(place, text, &format!("{arguments} --output-format json"));
+    let format = match arguments.contains("--output-format") {
+        true => "",
+        false => "--output-format json",
+    };
+    let output = succeed(place, text, &format!("{arguments} {format}"));
     let document: Value = serde_json::from_str(&output).unwrap();
     assert!(document["fio version"].is_string());
     document["jobs"].as_array().unwrap().clone()

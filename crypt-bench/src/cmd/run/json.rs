@@ -1,62 +1,69 @@
-//! Reports as fio's JSON, version 3: what tools read of it, from what was measured. Pure.
-//!
-//! Keys that fio has and that are not measured here are left out, rather than filled with zeros.
+//! Reports as fio's JSON, version 3. Pure.
 
 #![forbid(unsafe_code)]
 
 use serde_json::{Map, Value, json};
 
 use super::outcome::Report;
-use super::text::value_at;
+use crate::fio::write::{self, Detail, Span};
 use crate::jobfile::place::Plan;
-use crate::result::{DirectionStats, Distribution};
 
-/// One document.
+/// One document; with `bins`, json+. A document of a run that goes on says so.
 ///
 /// # Errors
 /// A histogram that can't be decoded, in words.
-pub(super) fn text(plan: &Plan, reports: &[Report]) -> Result<String, String> {
-    let jobs: Result<Vec<Value>, String> = reports.iter().map(|report| job(plan, report)).collect();
-    let now = jiff::Timestamp::now();
-    let document = json!({
-        "fio version": format!("crypt-bench-{}", env!("CARGO_PKG_VERSION")),
-        "timestamp": now.as_second(),
-        "timestamp_ms": now.as_millisecond(),
-        "time": jiff::ZonedDateTime::now().strftime("%a %b %e %H:%M:%S %Y").to_string(),
-        "global options": {},
-        "jobs": jobs?,
-    });
-    Ok(format!("{document:#}\n"))
+pub(super) fn document(
+    plan: &Plan,
+    reports: &[Report],
+    bins: bool,
+    running: bool,
+) -> Result<Value, String> {
+    let jobs: Result<Vec<Value>, String> = reports
+        .iter()
+        .map(|report| job(plan, report, bins))
+        .collect();
+    let extra = running.then(|| json!({ "running": true }));
+    Ok(write::document(&jobs?, &jiff::ZonedDateTime::now(), extra))
 }
 
-fn job(plan: &Plan, report: &Report) -> Result<Value, String> {
+fn job(plan: &Plan, report: &Report, bins: bool) -> Result<Value, String> {
+    let detail = Detail {
+        percentiles: report.percentiles.clone(),
+        shown: report.shown,
+        bins,
+    };
     let mut object = Map::new();
-    object.insert("jobname".to_owned(), json!(report.name));
-    object.insert("groupid".to_owned(), json!(report.group));
-    object.insert("error".to_owned(), json!(report.errno));
-    object.insert("total_err".to_owned(), json!(report.errors));
-    object.insert(
-        "job_runtime".to_owned(),
-        json!(report.runtime_ns / 1_000_000),
-    );
-    object.insert(
-        "elapsed".to_owned(),
-        json!(report.runtime_ns.div_ceil(1_000_000_000)),
-    );
-    object.insert("job options".to_owned(), options(plan, report));
-    object.insert("read".to_owned(), direction(report, 0)?);
-    object.insert("write".to_owned(), direction(report, 1)?);
-    if let Some(flush) = &report.flush {
-        let lat = latency(&flush.lat, &report.percentiles, true)?;
-        object.insert(
-            "sync".to_owned(),
-            json!({ "total_ios": flush.ios, "lat_ns": lat }),
-        );
+    for (name, value) in [
+        ("jobname", json!(report.name)),
+        ("groupid", json!(report.group)),
+        ("error", json!(report.errno)),
+        ("total_err", json!(report.errors)),
+        ("job_runtime", json!(report.runtime_ns / 1_000_000)),
+        ("elapsed", json!(report.runtime_ns.div_ceil(1_000_000_000))),
+        ("job options", options(plan, report)),
+        ("read", direction(report, 0, &detail)?),
+        ("write", direction(report, 1, &detail)?),
+        (
+            "crypt_bench",
+            json!({ "facts": report.facts, "threads": report.threads }),
+        ),
+    ] {
+        object.insert(name.to_owned(), value);
     }
-    object.insert(
-        "crypt_bench".to_owned(),
-        json!({ "facts": report.facts, "threads": report.threads }),
-    );
+    if let Some(flush) = &report.flush {
+        let lat = write::latency(&flush.lat, &detail, true)?;
+        let sync = json!({ "total_ios": flush.ios, "lat_ns": lat });
+        object.insert("sync".to_owned(), sync);
+    }
+    if let Some(usage) = &report.usage {
+        usage.write(&mut object);
+    }
+    let lats: Vec<_> = [&report.read, &report.write]
+        .into_iter()
+        .flatten()
+        .map(|stats| &stats.lat)
+        .collect();
+    object.append(&mut write::classes(&lats)?);
     Ok(Value::Object(object))
 }
 
@@ -80,76 +87,17 @@ fn options(plan: &Plan, report: &Report) -> Value {
     Value::Object(options)
 }
 
-fn direction(report: &Report, direction: usize) -> Result<Value, String> {
+fn direction(report: &Report, direction: usize, detail: &Detail) -> Result<Value, String> {
     let stats = [&report.read, &report.write][direction];
-    let runtime_ms = report.runtime_ns / 1_000_000;
-    let Some(stats) = stats else {
-        return Ok(json!({
-            "io_bytes": 0, "io_kbytes": 0, "bw_bytes": 0, "bw": 0, "iops": 0.0, "runtime": 0,
-            "total_ios": 0, "short_ios": 0, "drop_ios": 0,
-            "slat_ns": empty(), "clat_ns": empty(), "lat_ns": empty(),
-        }));
+    let span = Span {
+        runtime_ns: report.runtime_ns,
+        slice_ns: report.slice_ns,
+        request_bytes: report.request_bytes[direction],
     };
-    let mut object = counts(stats, runtime_ms);
-    let kinds = [
-        ("slat_ns", &stats.slat),
-        ("clat_ns", &stats.clat),
-        ("lat_ns", &stats.lat),
-    ];
-    for ((name, distribution), shown) in kinds.into_iter().zip(report.shown) {
-        let value = latency(distribution, &report.percentiles, shown)?;
-        object.insert(name.to_owned(), value);
-    }
+    let mut object = write::direction(stats.as_ref(), &span, detail)?;
     if let Some(response) = &report.response[direction] {
-        let value = latency(response, &report.percentiles, true)?;
+        let value = write::latency(response, detail, true)?;
         object.insert("response_ns".to_owned(), value);
     }
     Ok(Value::Object(object))
-}
-
-fn counts(stats: &DirectionStats, runtime_ms: u64) -> Map<String, Value> {
-    let mut object = Map::new();
-    let bw_bytes = stats.bw_bytes_per_s.round() as u64;
-    for (name, value) in [
-        ("io_bytes", stats.bytes),
-        ("io_kbytes", stats.bytes / 1024),
-        ("bw_bytes", bw_bytes),
-        ("bw", bw_bytes / 1024),
-        ("runtime", runtime_ms),
-        ("total_ios", stats.ios),
-        // A short transfer is continued until it is whole, a failed request ends its job.
-        ("short_ios", 0),
-        ("drop_ios", 0),
-    ] {
-        object.insert(name.to_owned(), json!(value));
-    }
-    object.insert("iops".to_owned(), json!(stats.iops));
-    object
-}
-
-fn empty() -> Value {
-    json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 })
-}
-
-fn latency(
-    distribution: &Distribution,
-    percentiles: &[f64],
-    with_percentiles: bool,
-) -> Result<Value, String> {
-    let mut object = json!({
-        "min": distribution.min_ns,
-        "max": distribution.max_ns,
-        "mean": distribution.mean_ns,
-        "stddev": distribution.stddev_ns,
-        "N": distribution.samples,
-    });
-    if with_percentiles {
-        let mut values = Map::new();
-        for &percentile in percentiles {
-            let value_ns = value_at(distribution, percentile)?;
-            values.insert(format!("{percentile:.6}"), json!(value_ns));
-        }
-        object["percentile"] = Value::Object(values);
-    }
-    Ok(object)
 }

@@ -5,19 +5,21 @@
 mod content;
 mod json;
 mod outcome;
+mod publish;
 mod setup;
 mod supported;
 mod text;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use super::{interrupt, output, surroundings};
+use super::{interrupt, surroundings};
 use crate::cli::{Failure, Outcome};
 use crate::jobfile::place::Plan;
-use crate::play::{self, Played};
+use crate::play::Played;
 use crate::target::Permissions;
-use outcome::Report;
+use publish::{Format, Publisher};
 use setup::Setup;
 
 /// What `--help` says after the options.
@@ -32,15 +34,6 @@ Examples:
 ioengine: null transfers nothing; sync, psync, vsync, pvsync and pvsync2 are plain system calls, one at a
 time; libaio, posixaio and io_uring are io_uring. fsync and fdatasync are both fdatasync.
 crypt_cipher=aes-xts-plain64 puts encryption between a job and its file; crypt_policy places it.";
-
-/// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Text for people.
-    Normal,
-    /// fio's JSON, version 3.
-    Json,
-}
 
 /// Run fio job files
 ///
@@ -65,13 +58,24 @@ pub struct Args {
     #[arg(long)]
     readonly: bool,
 
-    /// How results are printed
-    #[arg(long, value_enum, default_value_t = Format::Normal)]
-    output_format: Format,
+    /// How results are printed; several are separated by commas
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "normal",
+        value_name = "FORMAT"
+    )]
+    output_format: Vec<Format>,
 
     /// Write results to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Also print the figures so far, every so many seconds (500ms, 1m), as one line of JSON. With a JSON
+    /// format the lines go where results go, which end as one line too; else to standard error
+    #[arg(long, value_name = "SECONDS", value_parser = publish::interval)]
+    status_interval: Option<Duration>,
 
     /// Allow jobs that write to destroy the data on this existing file or block device. A device is
     /// named by its identity, which the refusal without this flag tells
@@ -99,6 +103,11 @@ pub fn run(args: &Args) -> Outcome {
         create: args.create,
         created: Vec::new(),
     };
+    let mut publisher = Publisher::open(
+        &args.output_format,
+        args.output.as_deref(),
+        args.status_interval,
+    )?;
     let stop = interrupt::flag()?;
     let mut setup = Setup::prepare(&plan, &permissions, &stop)?;
     let mut played = Vec::with_capacity(plan.copies.len());
@@ -107,20 +116,11 @@ pub fn run(args: &Args) -> Outcome {
             break;
         }
         let players = setup.players(&plan, stage, &stop)?;
-        played.extend(play::play(players, &stop).map_err(Failure::Internal)?);
+        let more = publisher.play(&plan, players, &played, &stop)?;
+        played.extend(more);
     }
-    let reports = outcome::reports(&plan, &played);
-    publish(args, &plan, &reports)?;
+    publisher.finish(&plan, &played)?;
     conclude(&plan, &played, stop.load(Ordering::Relaxed))
-}
-
-fn publish(args: &Args, plan: &Plan, reports: &[Report]) -> Outcome {
-    let text = match args.output_format {
-        Format::Normal => text::text(reports),
-        Format::Json => json::text(plan, reports),
-    };
-    let text = text.map_err(Failure::Internal)?;
-    output::deliver(args.output.as_deref(), &text)
 }
 
 /// How the end is told: what is on stderr, and the exit status.

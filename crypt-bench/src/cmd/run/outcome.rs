@@ -4,18 +4,14 @@
 
 use std::collections::HashSet;
 
+use crate::fio::write::{self, Usage};
+use crate::generate::Lengths;
 use crate::jobfile::job::Job;
 use crate::jobfile::place::{Copy, Plan};
 use crate::jobfile::value::Value;
 use crate::play::Played;
 use crate::record::{DirectionRecorder, Window};
 use crate::result::{DirectionStats, Distribution};
-
-/// fio's percentiles where `percentile_list` says nothing.
-const PERCENTILES: &[f64] = &[
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
-    99.99,
-];
 
 /// Figures of a thread or group.
 pub(super) struct Report {
@@ -41,6 +37,12 @@ pub(super) struct Report {
     pub(super) errors: u64,
     /// Error number of the first of them; 0 without.
     pub(super) errno: i32,
+    /// Length of a slice of the throughput over time, in nanoseconds.
+    pub(super) slice_ns: u64,
+    /// Bytes of every read and of every write, where all have the same.
+    pub(super) request_bytes: [Option<u64>; 2],
+    /// Processor use, once all threads have ended.
+    pub(super) usage: Option<Usage>,
     /// Percentiles to show.
     pub(super) percentiles: Vec<f64>,
     /// Which latencies get percentiles: slat, clat, lat.
@@ -49,8 +51,8 @@ pub(super) struct Report {
     pub(super) facts: Vec<String>,
 }
 
-/// The reports of a plan, in order.
-pub(super) fn reports(plan: &Plan, played: &[Played]) -> Vec<Report> {
+/// The reports of a plan, in order. Threads that have not begun are in none.
+pub(super) fn reports(plan: &Plan, threads: &[Option<&Played>]) -> Vec<Report> {
     let merged: HashSet<usize> = plan
         .copies
         .iter()
@@ -58,7 +60,8 @@ pub(super) fn reports(plan: &Plan, played: &[Played]) -> Vec<Report> {
         .map(|copy| copy.group)
         .collect();
     let mut parts: Vec<(&Copy, Vec<&Played>)> = Vec::new();
-    for (copy, played) in plan.copies.iter().zip(played) {
+    let begun = plan.copies.iter().zip(threads);
+    for (copy, played) in begun.filter_map(|(copy, thread)| Some((copy, (*thread)?))) {
         match parts.last_mut() {
             Some((first, part)) if first.group == copy.group && merged.contains(&copy.group) => {
                 part.push(played);
@@ -96,9 +99,15 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
             .iter()
             .find_map(|played| played.first_error)
             .map_or(0, |(_, errno)| errno.raw()),
+        slice_ns: window.slice_ns(),
+        request_bytes: [&job.read_lengths, &job.write_lengths].map(|lengths| match lengths {
+            Lengths::Fixed(bytes) => Some(*bytes),
+            _ => None,
+        }),
+        usage: usage(threads, &window),
         percentiles: match percentiles.map(|setting| &setting.value) {
             Some(Value::Percentiles(list)) => list.clone(),
-            _ => PERCENTILES.to_vec(),
+            _ => write::PERCENTILES.to_vec(),
         },
         shown: [
             job.settings.flag_or("slat_percentiles", false),
@@ -107,6 +116,18 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
         ],
         facts: facts(threads),
     }
+}
+
+/// In percent of the time that the threads took.
+fn usage(threads: &[&Played], window: &Window) -> Option<Usage> {
+    let mut sum = Usage::default();
+    let percent = 100.0 / (window.length_ns().max(1) as f64 / 1e9 * threads.len() as f64);
+    for played in threads {
+        let used = played.usage?;
+        sum.user_percent += used.user_s * percent;
+        sum.system_percent += used.system_s * percent;
+    }
+    Some(sum)
 }
 
 /// The longest of the threads' windows: rates are over all of the time.

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::outcome::Report;
+use crate::fio::write::value_at;
 use crate::result::{DirectionStats, Distribution};
-use crate::summary;
 
 /// All reports.
 ///
@@ -43,6 +43,13 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), String> {
     if let Some(flush) = &report.flush {
         let _ = writeln!(text, "  sync: {} flushes", flush.ios);
         write_latency(text, "lat", &flush.lat);
+    }
+    if let Some(usage) = &report.usage {
+        let _ = writeln!(
+            text,
+            "  cpu: usr={:.2}%, sys={:.2}%",
+            usage.user_percent, usage.system_percent
+        );
     }
     if report.read.is_none() && report.write.is_none() {
         text.push_str("  no samples\n");
@@ -111,11 +118,4 @@ fn write_percentiles(
         text.push('\n');
     }
     Ok(())
-}
-
-/// The value at a percentile, by integer rank.
-pub(super) fn value_at(latency: &Distribution, percentile: f64) -> Result<u64, String> {
-    // Percentiles have at most six decimals in fio's output.
-    let millionths = (percentile * 1e6).round() as u64;
-    summary::quantile_ns(latency, millionths, 100_000_000)
 }

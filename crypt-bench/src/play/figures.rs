@@ -1,0 +1,103 @@
+//! What a thread records while it plays, and how that becomes what others see.
+
+#![forbid(unsafe_code)]
+
+use crypt_core::device::QueueFacts;
+use crypt_core::error::Errno;
+use crypt_core::request::Request;
+
+use super::Played;
+use crate::host::ThreadUse;
+use crate::record::{DirectionRecorder, Window};
+
+/// Recorders of a thread.
+pub(super) struct Figures {
+    pub(super) read: DirectionRecorder,
+    pub(super) write: DirectionRecorder,
+    pub(super) flush: DirectionRecorder,
+    pub(super) intended: Option<[DirectionRecorder; 2]>,
+    pub(super) errors: u64,
+    pub(super) first_error: Option<(Request, Errno)>,
+}
+
+impl Figures {
+    /// Empty ones; with those from the intended start where requests have one.
+    pub(super) fn new(window: &Window, with_intended: bool) -> Self {
+        let recorder = || DirectionRecorder::new(window);
+        Self {
+            read: recorder(),
+            write: recorder(),
+            flush: recorder(),
+            intended: with_intended.then(|| [recorder(), recorder()]),
+            errors: 0,
+            first_error: None,
+        }
+    }
+
+    /// Gives everything recorded to `other`, and takes the recorders there, which are empty.
+    pub(super) fn exchange(&mut self, other: &mut Played) {
+        std::mem::swap(&mut other.read, &mut self.read);
+        std::mem::swap(&mut other.write, &mut self.write);
+        std::mem::swap(&mut other.flush, &mut self.flush);
+        std::mem::swap(&mut other.intended, &mut self.intended);
+        other.errors = self.errors;
+        other.first_error = self.first_error;
+    }
+
+    /// The figures of a thread that ran like this.
+    pub(super) fn into_played(
+        self,
+        window: Window,
+        facts: QueueFacts,
+        pinned: bool,
+        usage: Option<ThreadUse>,
+    ) -> Played {
+        Played {
+            window,
+            read: self.read,
+            write: self.write,
+            flush: self.flush,
+            intended: self.intended,
+            errors: self.errors,
+            first_error: self.first_error,
+            facts,
+            pinned,
+            usage,
+        }
+    }
+}
+
+impl Played {
+    /// Adds what the same thread saw later.
+    pub(super) fn absorb(&mut self, later: &Self) {
+        self.window = later.window;
+        self.read.absorb(&later.read);
+        self.write.absorb(&later.write);
+        self.flush.absorb(&later.flush);
+        if let (Some(all), Some(more)) = (&mut self.intended, &later.intended) {
+            all.iter_mut()
+                .zip(more)
+                .for_each(|(all, more)| all.absorb(more));
+        }
+        self.errors = later.errors;
+        self.first_error = self.first_error.or(later.first_error);
+        self.usage = later.usage;
+    }
+
+    /// The same thread, with nothing recorded.
+    pub(super) fn emptied(&self) -> Self {
+        let intended = self.intended.as_ref();
+        Self {
+            window: self.window,
+            read: self.read.emptied(),
+            write: self.write.emptied(),
+            flush: self.flush.emptied(),
+            intended: intended.map(|both| [both[0].emptied(), both[1].emptied()]),
+            errors: 0,
+            first_error: None,
+            facts: self.facts.clone(),
+            pinned: self.pinned,
+            usage: None,
+        }
+    }
+}
