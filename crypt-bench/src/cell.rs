@@ -21,13 +21,13 @@ use crypt_core::units::SectorSize;
 use sha2::{Digest, Sha256};
 
 use crate::drive::{self, Job, JobOutcome, Measured, Schedule};
-use crate::generate::{Generator, Workload};
+use crate::generate::{Blocks, Generator, Workload};
 use crate::host::{self, Counters};
 use crate::judge::{self, Evidence};
 use crate::manifest::{Environment, Tool};
 use crate::record::DirectionRecorder;
 use crate::result::{
-    Achieved, CellParams, DirectionStats, Placements, ResultRecord, SCHEMA_VERSION,
+    Achieved, CellParams, DirectionStats, Placements, RAW_POLICY, ResultRecord, SCHEMA_VERSION,
 };
 use crate::target::Opened;
 
@@ -70,10 +70,12 @@ impl PolicyVolumes {
         key: &Key,
     ) -> Result<Self, String> {
         let cipher = cipher(&cell, key).map_err(|error| error.to_string())?;
-        let policy: PolicySpec = cell
-            .policy
-            .parse()
-            .map_err(|error: crypt_core::Error| error.to_string())?;
+        let policy = match cell.policy.as_str() {
+            RAW_POLICY => PolicySpec::Inline,
+            text => text
+                .parse()
+                .map_err(|error: crypt_core::Error| error.to_string())?,
+        };
         let volumes = opened
             .places
             .iter()
@@ -114,9 +116,10 @@ impl PolicyVolumes {
         let schedule = Schedule {
             ramp: Duration::from_millis(self.cell.ramp_ms),
             runtime: Duration::from_millis(self.cell.runtime_ms),
+            slice: self.cell.slice_us.map(Duration::from_micros),
         };
         let mut edges = Vec::with_capacity(2);
-        let measured = drive::measure(self.jobs(repeat), schedule, setting.stop, || {
+        let measured = drive::measure(self.jobs(repeat)?, schedule, setting.stop, || {
             edges.push((Counters::now(), storage_read_bytes()));
         })?;
         let (Some(measured), [before, after]) = (measured, &edges[..]) else {
@@ -155,18 +158,18 @@ impl PolicyVolumes {
     }
 
     /// The jobs of every volume. The same repeat has the same requests under every policy.
-    fn jobs(&self, repeat: u32) -> Vec<Job> {
+    fn jobs(&self, repeat: u32) -> Result<Vec<Job>, String> {
         let cell = &self.cell;
         let workload = Workload {
             rw: cell.rw,
             rwmixread_percent: cell.rwmixread_percent,
-            block_size_bytes: cell.block_size_bytes,
+            blocks: Blocks::of_cell(cell)?,
             size_bytes: cell.size_bytes,
         };
         let hipri = flag(cell.hipri, Flags::HIPRI);
         let seed = cell.seed.wrapping_add(u64::from(repeat) << 32);
         let total = cell.jobs * cell.devices;
-        (0..total)
+        Ok((0..total)
             .map(|number| Job {
                 volume: self.volumes[(number % cell.devices) as usize].clone(),
                 generator: Generator::new(
@@ -175,7 +178,7 @@ impl PolicyVolumes {
                     number / cell.devices,
                     cell.jobs,
                 ),
-                block_size_bytes: cell.block_size_bytes as u32,
+                max_request_bytes: cell.block_size_bytes as u32,
                 depth: cell.depth,
                 polled: cell.hipri,
                 read_flags: hipri | flag(cell.readahead, Flags::READAHEAD),
@@ -186,7 +189,7 @@ impl PolicyVolumes {
                     .writes()
                     .then(|| cell.seed.wrapping_add(u64::from(number) << 32)),
             })
-            .collect()
+            .collect())
     }
 
     fn achieved(&self, measured: &Measured, totals: &Totals) -> Achieved {
@@ -218,7 +221,7 @@ impl PolicyVolumes {
             direct: every(jobs, |job| job.facts.direct),
             polled: every(jobs, |job| job.facts.polled),
             registered_buffers: every(jobs, |job| job.facts.registered_buffers),
-            cipher_backend: (cell.cipher != "none")
+            cipher_backend: (!cell.is_plain())
                 .then(|| {
                     self.volumes
                         .first()
@@ -299,7 +302,7 @@ fn hash_of(what: &impl serde::Serialize, tool: &Tool, environment: &Environment)
 
 /// The cipher of a cell; `None` for no crypt stage.
 fn cipher(cell: &CellParams, key: &Key) -> crypt_core::Result<Option<Arc<dyn SectorCipher>>> {
-    if cell.cipher == "none" {
+    if cell.is_plain() {
         return Ok(None);
     }
     let sector_size = SectorSize::from_bytes(u64::from(cell.sector_size_bytes));

@@ -32,8 +32,8 @@ pub struct Job {
     pub volume: Volume,
     /// Which requests.
     pub generator: Generator,
-    /// Length of every request in bytes.
-    pub block_size_bytes: u32,
+    /// Length of the longest request in bytes.
+    pub max_request_bytes: u32,
     /// Requests in flight.
     pub depth: u32,
     /// Poll for completions.
@@ -56,6 +56,8 @@ pub struct Schedule {
     pub ramp: Duration,
     /// Measuring time.
     pub runtime: Duration,
+    /// Length of the slices of throughput over time; `None` where the runtime decides.
+    pub slice: Option<Duration>,
 }
 
 /// What one job saw.
@@ -150,7 +152,11 @@ pub fn measure(
 impl Shared<'_> {
     fn window(&self) -> Window {
         let start_ns = self.start_ns.load(Ordering::Acquire) + self.schedule.ramp.as_nanos() as u64;
-        Window::new(start_ns, self.schedule.runtime.as_nanos() as u64)
+        let runtime_ns = self.schedule.runtime.as_nanos() as u64;
+        match self.schedule.slice {
+            Some(slice) => Window::sliced(start_ns, runtime_ns, slice.as_nanos() as u64),
+            None => Window::new(start_ns, runtime_ns),
+        }
     }
 
     fn ended(&self) -> bool {
@@ -174,7 +180,7 @@ fn run_job(job: Job, shared: &Shared<'_>) -> Result<JobOutcome, String> {
     let pinned = issuer::pin(job.cpu.as_slice());
     let options = QueueOptions {
         depth: job.depth,
-        max_request_bytes: job.block_size_bytes,
+        max_request_bytes: job.max_request_bytes,
         polled: job.polled,
     };
     let queue = issuer::open(&job.volume, &options, job.data_seed);
@@ -283,9 +289,9 @@ impl Load {
         } else {
             (Op::Read, self.job.read_flags)
         };
-        // Offsets are multiples of the block size, itself a multiple of 512.
+        // Offsets and lengths are multiples of 512.
         let sector = SectorIndex::new(io.offset_bytes / crypt_core::units::SECTOR_BYTES);
-        let len = ByteLength::new(u64::from(self.job.block_size_bytes));
+        let len = ByteLength::new(io.len_bytes);
         self.in_flight += 1;
         self.queue
             .submit(ticket, Request::new(op, sector, len).with_flags(flags));
@@ -341,7 +347,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::Workload;
+    use crate::generate::{Blocks, Workload};
     use crate::result::Rw;
     use crypt_core::device::null::NullDevice;
     use std::sync::Arc;
@@ -350,7 +356,7 @@ mod tests {
         let workload = Workload {
             rw: Rw::RandRw,
             rwmixread_percent: 50,
-            block_size_bytes: 4096,
+            blocks: Blocks::fixed(4096),
             size_bytes: 1 << 20,
         };
         Job {
@@ -358,7 +364,7 @@ mod tests {
                 .build()
                 .unwrap(),
             generator: Generator::new(&workload, 1, number, 2),
-            block_size_bytes: 4096,
+            max_request_bytes: 4096,
             depth: 8,
             polled: false,
             read_flags: Flags::empty(),
@@ -371,6 +377,7 @@ mod tests {
     const SCHEDULE: Schedule = Schedule {
         ramp: Duration::from_millis(5),
         runtime: Duration::from_millis(30),
+        slice: None,
     };
 
     /// Measures for longer and longer until enough was done, which is up to the machine's other work.

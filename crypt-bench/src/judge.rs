@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::doubt::Doubt;
+use crate::generate::Blocks;
 use crate::result::{Achieved, CellParams, DirectionStats};
 
 /// What is known about a finished measurement, to be judged.
@@ -81,7 +82,7 @@ fn missed(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
             achieved_percent: percent,
         });
     }
-    if mean_bytes < cell.block_size_bytes as f64 {
+    if mean_bytes < least_mean_bytes(cell, percent, ios) {
         doubts.push(Doubt::ShortTransfers { mean_bytes });
     }
     let achieved_ms = achieved.runtime_ns / 1_000_000;
@@ -91,6 +92,19 @@ fn missed(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
             asked_ms,
             achieved_ms,
         });
+    }
+}
+
+/// The least mean length that whole transfers have: exact where all are alike, else with what chance may
+/// take off it.
+fn least_mean_bytes(cell: &CellParams, read_percent: f64, ios: u64) -> f64 {
+    let bytes = cell.block_size_bytes as f64;
+    match (&cell.block_sizes, Blocks::of_cell(cell)) {
+        (Some(_), Ok(blocks)) => {
+            let chance = 0.02 + 4.0 / (ios.max(1) as f64).sqrt();
+            blocks.mean(read_percent / 100.0) * (1.0 - chance)
+        }
+        _ => bytes,
     }
 }
 
@@ -307,6 +321,23 @@ mod tests {
         for doubt in [depth, mix, short, bytes, errors].concat() {
             assert!(doubt.invalidates(), "{doubt}");
         }
+    }
+
+    #[test]
+    fn several_lengths_have_a_mean_that_chance_may_lower_a_little() {
+        let split = |mean: f64| {
+            doubts(
+                |record| {
+                    record.cell.block_sizes = Some("4k/50:12k/50".to_owned());
+                    record.cell.block_size_bytes = 12 << 10;
+                    record.achieved.block_size_bytes_mean = Some(mean);
+                },
+                |_| (),
+            )
+        };
+        assert_eq!(split(8192.0 * 0.98), []);
+        let mean_bytes = 4096.0;
+        assert_eq!(split(mean_bytes), [Doubt::ShortTransfers { mean_bytes }]);
     }
 
     #[test]

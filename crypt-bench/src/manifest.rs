@@ -26,6 +26,9 @@ pub struct Manifest {
     pub command_line: Vec<String>,
     /// The definition that the plan was made from, as TOML.
     pub definition_toml: String,
+    /// The published table that was measured again, by its name (`--preset`). Left out where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
     /// Files that the run made because it was told to, which `--resume` may therefore write to.
     pub created_files: Vec<CreatedFile>,
     /// Start of the run, RFC 3339.

@@ -5,26 +5,21 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
+
 use std::collections::HashSet;
 
 use crypt_core::spec::CipherSpec;
 use crypt_core::units::SectorSize;
 
 use crate::definition::device::DeviceSpec;
-use crate::definition::quantity::Size;
 use crate::definition::{Definition, policy};
+use crate::generate::Blocks;
 use crate::result::{CellParams, Rw};
+use check::{check_block, check_ranges, check_runs, slice_us};
 
 /// Bytes of each volume where neither the definition nor a file says how many.
 pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
-/// Longest request.
-const MAX_BLOCK_BYTES: u64 = 64 << 20;
-/// Most requests in flight per job.
-const MAX_DEPTH: u32 = 16_384;
-/// Most jobs over all volumes.
-const MAX_JOBS: u64 = 1024;
-/// Most cells with their policies and repeats; more is a mistake.
-const MAX_RUNS: u64 = 100_000;
 
 /// A checked matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,18 +53,11 @@ impl Matrix {
         let policies = policy::join_flags(&definition.policy)?;
         let policies = policy::with_baselines(policies, definition.only.unwrap_or(false));
         let repeats = definition.repeats.unwrap_or(1);
-        check_runs(definition)?;
-        check_ranges(definition, facts)?;
-        let crypts = crypts(definition)?;
-        let patterns = patterns(definition)?;
+        let products = definition.products()?;
+        check_runs(&products)?;
         let mut cells: Vec<CellParams> = Vec::new();
-        for device in &definition.device {
-            for crypt in &crypts {
-                for &(rw, percent) in &patterns {
-                    let base = base(definition, device, crypt, (rw, percent), facts)?;
-                    spread(definition, &base, facts, device, &mut cells)?;
-                }
-            }
+        for product in &products {
+            multiply(product, facts, &mut cells)?;
         }
         let mut seen = HashSet::new();
         cells.retain(|cell| seen.insert(cell.clone()));
@@ -104,6 +92,26 @@ impl Matrix {
     }
 }
 
+/// Adds every combination of the axes of a definition without cases.
+fn multiply(
+    definition: &Definition,
+    facts: &Facts<'_>,
+    cells: &mut Vec<CellParams>,
+) -> Result<(), String> {
+    check_ranges(definition, facts)?;
+    let crypts = crypts(definition)?;
+    let patterns = patterns(definition)?;
+    for device in &definition.device {
+        for crypt in &crypts {
+            for &(rw, percent) in &patterns {
+                let base = base(definition, device, crypt, (rw, percent), facts)?;
+                spread(definition, &base, facts, device, cells)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Adds `base` with every block size, depth, number of jobs and of volumes.
 fn spread(
     definition: &Definition,
@@ -114,14 +122,14 @@ fn spread(
 ) -> Result<(), String> {
     for &devices in &definition.devices {
         let size_bytes = volume_size(definition, device, devices, base, facts)?;
-        for &block in &definition.bs {
-            check_block(block, size_bytes, base)?;
+        for (largest, block_sizes) in blocks(definition, size_bytes, base)? {
             for &depth in &definition.depth {
-                for &jobs in &definition.jobs {
+                for jobs in &definition.jobs {
                     let cell = CellParams {
-                        block_size_bytes: block.0,
+                        block_size_bytes: largest,
+                        block_sizes: block_sizes.clone(),
                         depth,
-                        jobs,
+                        jobs: jobs.on(facts.cpus.len() as u32),
                         devices,
                         size_bytes,
                         ..base.clone()
@@ -156,6 +164,7 @@ fn base(
         rw,
         rwmixread_percent,
         block_size_bytes: 0,
+        block_sizes: None,
         depth: 0,
         jobs: 0,
         issuer_cpus: definition.issuers.clone().unwrap_or_default().0,
@@ -170,75 +179,9 @@ fn base(
         size_bytes: 0,
         runtime_ms,
         ramp_ms: millis(definition.ramp),
+        slice_us: slice_us(definition, runtime_ms)?,
         seed: definition.seed.unwrap_or(1),
     })
-}
-
-/// Refuses a matrix that would take for ever, before it is expanded.
-fn check_runs(definition: &Definition) -> Result<(), String> {
-    let axes = [
-        definition.device.len(),
-        definition.rw.len(),
-        definition.rwmixread.len(),
-        definition.bs.len(),
-        definition.depth.len(),
-        definition.jobs.len(),
-        definition.devices.len(),
-        definition.policy.len(),
-        definition.cipher.len(),
-        definition.key_bits.len(),
-        definition.sector_size.len(),
-    ];
-    let repeats = u64::from(definition.repeats.unwrap_or(1));
-    let runs = axes
-        .iter()
-        .fold(repeats, |runs, &len| runs.saturating_mul(len as u64));
-    if runs > MAX_RUNS {
-        return Err(format!(
-            "{runs} runs are too many: at most {MAX_RUNS}; measure fewer axes at a time"
-        ));
-    }
-    Ok(())
-}
-
-/// Checks what needs no other value to be wrong.
-fn check_ranges(definition: &Definition, facts: &Facts<'_>) -> Result<(), String> {
-    for &depth in &definition.depth {
-        if depth == 0 || depth > MAX_DEPTH {
-            return Err(format!(
-                "--depth {depth}: from 1 to {MAX_DEPTH} requests in flight"
-            ));
-        }
-    }
-    for (name, values) in [("jobs", &definition.jobs), ("devices", &definition.devices)] {
-        if values.contains(&0) {
-            return Err(format!("--{name} 0: at least 1"));
-        }
-    }
-    let most = |values: &[u32]| u64::from(values.iter().copied().max().unwrap_or(1));
-    let jobs = most(&definition.jobs) * most(&definition.devices);
-    if jobs > MAX_JOBS {
-        return Err(format!("{jobs} jobs over all volumes: at most {MAX_JOBS}"));
-    }
-    if definition
-        .workers
-        .is_some_and(|workers| workers == 0 || workers > 4096)
-    {
-        return Err("--workers: from 1 to 4096 threads".to_owned());
-    }
-    if definition.repeats == Some(0) {
-        return Err("--repeats 0: at least 1".to_owned());
-    }
-    for cpu in definition.issuers.iter().flat_map(|list| &list.0) {
-        if !facts.cpus.contains(cpu) {
-            let allowed: Vec<String> = facts.cpus.iter().map(u32::to_string).collect();
-            return Err(format!(
-                "--issuers: CPU {cpu} is not among those that may be used here ({})",
-                allowed.join(",")
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Patterns with their share of reads; a pure pattern appears once whatever the mixes are.
@@ -352,25 +295,24 @@ fn volume_size(
     }
 }
 
-fn check_block(block: Size, size_bytes: u64, base: &CellParams) -> Result<(), String> {
-    let sector = u64::from(base.sector_size_bytes);
-    if block.0 == 0 || !block.0.is_multiple_of(sector) {
-        return Err(format!(
-            "--bs {block}: not a multiple of the sector size of {sector} bytes of {}; use a larger \
-             block or a smaller --sector-size",
-            base.cipher
-        ));
-    }
-    if block.0 > MAX_BLOCK_BYTES {
-        return Err(format!("--bs {block}: at most {}", Size(MAX_BLOCK_BYTES)));
-    }
-    if size_bytes < block.0 {
-        return Err(format!(
-            "--size {}: smaller than a block of {block}; give at least {block}",
-            Size(size_bytes)
-        ));
-    }
-    Ok(())
+/// The longest length of each position of the block axis, and the text of those that have several.
+fn blocks(
+    definition: &Definition,
+    size_bytes: u64,
+    base: &CellParams,
+) -> Result<Vec<(u64, Option<String>)>, String> {
+    let fixed = definition.bs.iter().map(|size| Ok(Blocks::fixed(size.0)));
+    let parse = |text: &String| text.parse().map_err(|error| format!("--bssplit: {error}"));
+    let several = definition.bssplit.iter().map(parse);
+    fixed
+        .chain(several)
+        .map(|blocks: Result<Blocks, String>| {
+            let blocks = blocks?;
+            check_block(&blocks, size_bytes, base)?;
+            let text = blocks.only(base.rw).is_none().then(|| blocks.to_string());
+            Ok((blocks.largest(base.rw), text))
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -402,6 +344,31 @@ mod tests {
         assert_eq!(plan[0].without_policy(), plan[2].without_policy());
         let names: Vec<&str> = plan[..3].iter().map(|cell| cell.policy.as_str()).collect();
         assert_eq!(names, ["inline", "workqueue", "adaptive"]);
+    }
+
+    #[test]
+    fn cases_add_up_and_splits_are_positions_of_the_block_axis() {
+        let matrix = matrix(
+            "device = ['null']\nrw = ['randrw', 'randread']\nrwmixread = [66]\njobs = ['cpus']\n\
+             [[case]]\nbssplit = ['64k/60:1m/40,1m']\ndepth = [8]\n\
+             [[case]]\nbs = ['4k']\ndepth = [1, 8]\n[[case]]\nbs = ['4k']\ndepth = [8]\n",
+        )
+        .unwrap();
+        let seen: Vec<_> = matrix
+            .cells
+            .iter()
+            .map(|cell| {
+                (
+                    cell.block_size_bytes,
+                    cell.block_sizes.as_deref(),
+                    cell.depth,
+                    cell.jobs,
+                )
+            })
+            .collect();
+        let split = (1 << 20, Some("64k/60:1m/40,1m"), 8, 2);
+        let (one, eight) = ((4096, None, 1, 2), (4096, None, 8, 2));
+        assert_eq!(seen, [split, split, one, eight, one, eight]);
     }
 
     #[test]
@@ -439,6 +406,13 @@ mod tests {
             ("workers = 0", "--workers"),
             ("policy = ['fast']", "no policy is called"),
             ("devices = [100]\njobs = [100]", "10000 jobs"),
+            ("bssplit = ['4k/50:8k/40']", "add up to 90"),
+            ("bssplit = ['512/50:8k/50']", "sector size of 4096"),
+            ("slice = '0'", "--slice 0"),
+            ("slice = '300ms'", "the runtime of 200ms"),
+            ("slice = '1us'", "slices"),
+            ("[[case]]\nrepeats = 2", "case 1: repeats"),
+            ("[[case]]\nbs = ['8k']\n[[case]]\ndepth = [0]", "--depth 0"),
         ] {
             let message = matrix(toml).unwrap_err();
             assert!(message.contains(reason), "{toml}: {message}");

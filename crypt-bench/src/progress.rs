@@ -126,7 +126,7 @@ fn describe(cell: &CellParams) -> String {
         "{} {} {} depth {}",
         cell.device,
         cell.rw.name(),
-        Size(cell.block_size_bytes),
+        block_sizes(cell),
         cell.depth
     );
     for (count, what) in [(cell.jobs, "jobs"), (cell.devices, "volumes")] {
@@ -135,6 +135,11 @@ fn describe(cell: &CellParams) -> String {
         }
     }
     text
+}
+
+fn block_sizes(cell: &CellParams) -> String {
+    let one = || Size(cell.block_size_bytes).to_string();
+    cell.block_sizes.clone().unwrap_or_else(one)
 }
 
 /// Mean throughput of each policy over its repeats, in order of appearance.

@@ -20,6 +20,8 @@ const MIN_SLICES: u64 = 16;
 const MAX_SLICE_SHIFT: u32 = 30;
 /// Most slices of a measurement.
 const MAX_SLICES: u64 = 1024;
+/// Most slices where their length is asked for.
+pub const MAX_ASKED_SLICES: u64 = 65_536;
 
 /// The time span that a measurement covers, on [`crypt_core::clock::Clock`]'s scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +37,24 @@ impl Window {
     /// The window of `length_ns` from `start_ns`, cut into slices of a power of two nanoseconds.
     #[must_use]
     pub fn new(start_ns: u64, length_ns: u64) -> Self {
-        let mut slice_shift = (length_ns / MIN_SLICES).max(1).ilog2().min(MAX_SLICE_SHIFT);
-        while length_ns >> slice_shift >= MAX_SLICES {
+        let slice_shift = (length_ns / MIN_SLICES).max(1).ilog2().min(MAX_SLICE_SHIFT);
+        Self::cut(start_ns, length_ns, slice_shift, MAX_SLICES)
+    }
+
+    /// The same with slices of `slice_ns`, or the next smaller power of two; longer ones where there would
+    /// be more than [`MAX_ASKED_SLICES`].
+    #[must_use]
+    pub fn sliced(start_ns: u64, length_ns: u64, slice_ns: u64) -> Self {
+        Self::cut(
+            start_ns,
+            length_ns,
+            slice_ns.max(1).ilog2(),
+            MAX_ASKED_SLICES,
+        )
+    }
+
+    fn cut(start_ns: u64, length_ns: u64, mut slice_shift: u32, most: u64) -> Self {
+        while length_ns >> slice_shift >= most {
             slice_shift += 1;
         }
         Self {
@@ -317,6 +335,15 @@ mod tests {
             let whole = record(&[left, right].concat());
             prop_assert_eq!(sum.stats(&window), whole.stats(&window));
         }
+    }
+
+    #[test]
+    fn slices_can_be_asked_for() {
+        let window = Window::sliced(7, 6_000_000_000, 10_000_000);
+        assert_eq!((window.slice_ns(), window.slices()), (1 << 23, 716));
+        assert_eq!(window.slice_of(7 + (1 << 23)), Some(1));
+        let most = Window::sliced(0, 3_600_000_000_000, 1);
+        assert!(most.slices() as u64 <= MAX_ASKED_SLICES);
     }
 
     #[test]

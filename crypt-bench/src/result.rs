@@ -15,6 +15,10 @@ use crate::doubt::Doubt;
 #[cfg(test)]
 use schemars::JsonSchema;
 
+/// The policy of a measurement without any crypt stage: what the device does by itself, beside which the
+/// others stand. The cipher of such a cell is the one that is left out.
+pub const RAW_POLICY: &str = "raw";
+
 /// Version of the format that this build writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -92,8 +96,12 @@ pub struct CellParams {
     pub rw: Rw,
     /// Share of reads; 100 and 0 for the pure patterns.
     pub rwmixread_percent: u8,
-    /// Length of every request.
+    /// Length of every request; of the longest where `block_sizes` says which there are.
     pub block_size_bytes: u64,
+    /// Lengths of requests where they differ, of reads and of writes, in fio's notation for `bssplit`:
+    /// `64k/60:1m/40,1m`. Left out where all are alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_sizes: Option<String>,
     /// Requests in flight per job.
     pub depth: u32,
     /// Jobs (threads with a queue of their own) per volume.
@@ -104,7 +112,7 @@ pub struct CellParams {
     pub devices: u32,
     /// Threads of the worker pool.
     pub workers: u32,
-    /// Dispatch policy with its flags.
+    /// Dispatch policy with its flags, or `raw` for no crypt stage.
     pub policy: String,
     /// Whether requests ask to be polled for.
     pub hipri: bool,
@@ -122,11 +130,21 @@ pub struct CellParams {
     pub runtime_ms: u64,
     /// Warm-up before it, which counts towards nothing.
     pub ramp_ms: u64,
+    /// Length of the slices of throughput over time that was asked for, of which the next smaller power
+    /// of two nanoseconds is taken. Left out where the runtime decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_us: Option<u64>,
     /// Seed of the request generators.
     pub seed: u64,
 }
 
 impl CellParams {
+    /// Whether there is no crypt stage, because of the cipher or of the policy.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.cipher == "none" || self.policy == RAW_POLICY
+    }
+
     /// The parameters without the policy: cells that agree in this are compared with each other.
     #[must_use]
     pub fn without_policy(&self) -> Self {

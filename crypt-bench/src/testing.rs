@@ -42,6 +42,7 @@ pub(crate) fn cell(policy: &str, block_size_bytes: u64, depth: u32) -> CellParam
         rw: Rw::RandRead,
         rwmixread_percent: 100,
         block_size_bytes,
+        block_sizes: None,
         depth,
         jobs: 1,
         issuer_cpus: Vec::new(),
@@ -56,6 +57,7 @@ pub(crate) fn cell(policy: &str, block_size_bytes: u64, depth: u32) -> CellParam
         size_bytes: 64 << 20,
         runtime_ms: 200,
         ramp_ms: 50,
+        slice_us: None,
         seed: 1,
     }
 }
@@ -109,6 +111,7 @@ pub(crate) fn manifest(records: &[ResultRecord]) -> Manifest {
             .map(str::to_owned)
             .to_vec(),
         definition_toml: "bs = [\"4k\"]\n".to_owned(),
+        preset: None,
         started: "2026-01-02T03:04:05Z".to_owned(),
         finished: Some("2026-01-02T03:05:05Z".to_owned()),
         state: State::Complete,

@@ -196,6 +196,7 @@ fn parse_ratio(text: &str) -> Result<Lineup, String> {
     Ok(Lineup {
         candidate: candidate.to_owned(),
         others: vec![other.to_owned()],
+        references: Vec::new(),
     })
 }
 

@@ -1,11 +1,12 @@
 //! What to measure, as people write it: flags, `--matrix FILE.toml` and the presets in `benches/`.
 //!
 //! All three are one type, [`Definition`], whose fields are optional; [`Definition::over`] lays one
-//! over another. What neither flags nor file say comes from `benches/default.toml`. Nothing is
+//! over another. A matrix that is no full product has cases: definitions inside it, each a product of its own. What neither flags nor file say comes from `benches/default.toml`. Nothing is
 //! checked across fields here; that is `matrix`'s part.
 
 #![forbid(unsafe_code)]
 
+mod cases;
 pub mod device;
 pub mod policy;
 pub mod quantity;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::Rw;
 use device::{DeviceSpec, Engine};
-use quantity::{CpuList, Rate, Size, Time};
+use quantity::{Count, CpuList, Rate, Size, Time};
 
 /// The definitions that come with the program, by name.
 pub const PRESETS: [(&str, &str); 4] = [
@@ -72,6 +73,12 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bs: Vec<Size>,
 
+    /// Requests of several lengths, as an alternative to --bs: fio's 64k/60:1m/40 or 4k-64k, and after a comma those
+    /// of writes. May be given several times
+    #[arg(long, value_name = "SPLIT", help_heading = "Axes")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bssplit: Vec<String>,
+
     /// Requests in flight per job
     #[arg(
         long,
@@ -82,7 +89,7 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depth: Vec<u32>,
 
-    /// Jobs (threads with a queue of their own) per volume
+    /// Jobs (threads with a queue of their own) per volume; cpus for one per CPU
     #[arg(
         long,
         value_delimiter = ',',
@@ -90,7 +97,7 @@ pub struct Definition {
         help_heading = "Axes"
     )]
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub jobs: Vec<u32>,
+    pub jobs: Vec<Count>,
 
     /// Volumes that share one worker pool
     #[arg(
@@ -102,7 +109,8 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<u32>,
 
-    /// inline, workqueue, adaptive, each with its flags: workqueue:no_read_workqueue,same_cpu_crypt
+    /// inline, workqueue, adaptive, each with its flags: workqueue:no_read_workqueue,same_cpu_crypt; raw for
+    /// the device without any crypt stage
     #[arg(
         long,
         value_delimiter = ',',
@@ -209,6 +217,12 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Time>,
 
+    /// Slices of throughput over time, down to a power of two nanoseconds [default: a 16th of the
+    /// runtime]
+    #[arg(long, value_name = "TIME", help_heading = "Conditions")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Time>,
+
     /// Runs of each cell under each policy, interleaved
     #[arg(long, value_name = "N", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,6 +232,12 @@ pub struct Definition {
     #[arg(long, value_name = "N", help_heading = "Conditions")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+
+    /// Parts of a matrix that is no full product: each lies over the rest of the definition, and what they
+    /// give together is measured. Policies and repeats are the same in all.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub case: Vec<Self>,
 }
 
 impl Definition {
@@ -264,13 +284,29 @@ impl Definition {
     }
 
     /// This definition, with `base` where it says nothing.
+    ///
+    /// What it says on an axis that the cases of `base` spread over picks the cases that have it; values that
+    /// none has are measured in every case.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
+        let case = if self.case.is_empty() {
+            cases::narrowed(&self, &base)
+        } else {
+            self.case.clone()
+        };
+        let own_blocks = !(self.bs.is_empty() && self.bssplit.is_empty());
+        let (bs, bssplit) = if own_blocks {
+            (self.bs, self.bssplit)
+        } else {
+            (base.bs, base.bssplit)
+        };
         Self {
+            case,
+            bs,
+            bssplit,
             device: list(self.device, base.device),
             rw: list(self.rw, base.rw),
             rwmixread: list(self.rwmixread, base.rwmixread),
-            bs: list(self.bs, base.bs),
             depth: list(self.depth, base.depth),
             jobs: list(self.jobs, base.jobs),
             devices: list(self.devices, base.devices),
@@ -289,6 +325,7 @@ impl Definition {
             size: self.size.or(base.size),
             runtime: self.runtime.or(base.runtime),
             ramp: self.ramp.or(base.ramp),
+            slice: self.slice.or(base.slice),
             repeats: self.repeats.or(base.repeats),
             seed: self.seed.or(base.seed),
         }

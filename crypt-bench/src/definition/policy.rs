@@ -6,6 +6,8 @@
 
 use crypt_core::policy::PolicySpec;
 
+use crate::result::RAW_POLICY;
+
 /// What a lone adaptive policy is compared with.
 const BASELINES: [&str; 2] = ["inline", "workqueue"];
 
@@ -32,8 +34,14 @@ pub fn join_flags(items: &[String]) -> Result<Vec<String>, String> {
     }
     let mut policies: Vec<String> = Vec::with_capacity(texts.len());
     for text in texts {
-        let policy: PolicySpec = text.parse().map_err(|error| format!("--policy: {error}"))?;
-        let policy = policy.to_string();
+        let policy = if text == RAW_POLICY {
+            text
+        } else {
+            let policy: PolicySpec = text
+                .parse()
+                .map_err(|error| format!("--policy: {error}, {RAW_POLICY} (no crypt stage)"))?;
+            policy.to_string()
+        };
         if !policies.contains(&policy) {
             policies.push(policy);
         }
@@ -73,12 +81,14 @@ mod tests {
     #[test]
     fn flags_belong_to_the_policy_before_them() {
         let policies =
-            joined("inline,workqueue:no_read_workqueue,same_cpu_crypt,adaptive,inline").unwrap();
+            joined("inline,workqueue:no_read_workqueue,same_cpu_crypt,raw,adaptive,inline")
+                .unwrap();
         assert_eq!(
             policies,
             [
                 "inline",
                 "workqueue:same_cpu_crypt,no_read_workqueue",
+                "raw",
                 "adaptive"
             ]
         );
@@ -89,7 +99,8 @@ mod tests {
         for (text, advice) in [
             ("same_cpu_crypt", "workqueue:same_cpu_crypt"),
             ("inline,same_cpu_crypt", "workqueue:same_cpu_crypt"),
-            ("inlien", "inline, workqueue, adaptive"),
+            ("inlien", "inline, workqueue, adaptive, raw"),
+            ("raw:fast", "raw"),
             ("", "inline"),
             ("workqueue:fast", "no_read_workqueue"),
             ("inline:fast", "inline"),

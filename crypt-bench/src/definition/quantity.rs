@@ -27,6 +27,73 @@ pub struct Rate(pub u64);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuList(pub Vec<u32>);
 
+/// A number of threads: `4`, or `cpus` for one per CPU that the program may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Count {
+    /// This many.
+    Number(u32),
+    /// One per CPU.
+    PerCpu,
+}
+
+impl Count {
+    /// How many that are on so many CPUs.
+    #[must_use]
+    pub const fn on(self, cpus: u32) -> u32 {
+        match self {
+            Self::Number(number) => number,
+            Self::PerCpu => cpus,
+        }
+    }
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("cpus", _) => Ok(Self::PerCpu),
+            (_, Ok(number)) => Ok(Self::Number(number)),
+            _ => Err(format!(
+                "`{text}` is not a count: write a number, or cpus for one per CPU"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::PerCpu => f.write_str("cpus"),
+        }
+    }
+}
+
+impl Serialize for Count {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_u32(*number),
+            Self::PerCpu => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a number, or \"cpus\" for one per CPU")]
+        enum Written {
+            Number(u32),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Number(number) => Ok(Self::Number(number)),
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 impl FromStr for Size {
     type Err = String;
 

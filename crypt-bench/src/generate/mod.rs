@@ -6,12 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod content;
 mod lengths;
 mod order;
 mod random;
 mod stream;
 
+pub use blocks::Blocks;
 pub use content::{BytePattern, Content, Each, Filler};
 pub use lengths::Lengths;
 pub use order::Order;
@@ -21,15 +23,16 @@ pub use stream::{Script, Step, Stream};
 use crate::result::Rw;
 
 /// What to generate. All sizes in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Direction and order.
     pub rw: Rw,
     /// Share of reads of the mixed patterns.
     pub rwmixread_percent: u8,
-    /// Length of every request, at least 1.
-    pub block_size_bytes: u64,
-    /// Length of the range, at least one block; a partial block at its end is never touched.
+    /// Lengths of the requests.
+    pub blocks: Blocks,
+    /// Length of the range, at least the longest request; a partial block at its end is never touched
+    /// where all requests are alike.
     pub size_bytes: u64,
 }
 
@@ -40,6 +43,8 @@ pub struct Io {
     pub write: bool,
     /// Where it starts, in bytes from the start of the range.
     pub offset_bytes: u64,
+    /// Its length in bytes.
+    pub len_bytes: u64,
 }
 
 /// The stream of one job. Endless; never allocates.
@@ -47,7 +52,18 @@ pub struct Io {
 pub struct Generator {
     order: Order,
     mix: Mix,
-    block_size_bytes: u64,
+    unit_bytes: u64,
+    varied: Option<Box<Varied>>,
+}
+
+/// What requests of several lengths need.
+#[derive(Clone, Debug)]
+struct Varied {
+    blocks: Blocks,
+    size_bytes: u64,
+    random: Random,
+    /// Where the next sequential request starts.
+    next_bytes: Option<u64>,
 }
 
 impl Generator {
@@ -56,26 +72,74 @@ impl Generator {
     #[must_use]
     pub fn new(workload: &Workload, seed: u64, job: u32, jobs: u32) -> Self {
         let mut random = Random::new(seed ^ u64::from(job).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let blocks = (workload.size_bytes / workload.block_size_bytes.max(1)).max(1);
+        let unit_bytes = workload.blocks.smallest(workload.rw).max(1);
+        let blocks = (workload.size_bytes / unit_bytes).max(1);
         let order = if workload.rw.is_random() {
             Order::random(blocks, random.next())
         } else {
             let start = u128::from(blocks) * u128::from(job) / u128::from(jobs.max(1));
             Order::sequential(blocks, start as u64)
         };
+        let varied = workload
+            .blocks
+            .only(workload.rw)
+            .is_none()
+            .then(|| Box::new(Varied::new(workload, &order, Random::new(random.next()))));
         Self {
             order,
             mix: Mix::of(workload.rw, workload.rwmixread_percent, random),
-            block_size_bytes: workload.block_size_bytes,
+            unit_bytes,
+            varied,
         }
     }
 
     /// The next request.
     #[inline]
     pub fn next_io(&mut self) -> Io {
+        let write = self.mix.next_is_write();
+        match &mut self.varied {
+            None => Io {
+                write,
+                offset_bytes: self.order.next_block() * self.unit_bytes,
+                len_bytes: self.unit_bytes,
+            },
+            Some(varied) => varied.next_io(write, &mut self.order, self.unit_bytes),
+        }
+    }
+}
+
+impl Varied {
+    fn new(workload: &Workload, order: &Order, random: Random) -> Self {
+        let unit_bytes = workload.blocks.smallest(workload.rw);
+        Self {
+            blocks: workload.blocks.clone(),
+            size_bytes: workload.size_bytes,
+            random,
+            next_bytes: match order {
+                Order::Sequential { next, .. } => Some(next * unit_bytes),
+                Order::Random { .. } => None,
+            },
+        }
+    }
+
+    /// Sequential requests follow each other and start again at the beginning where the range ends; random
+    /// ones start at a block of the shortest length, and begin earlier where they would reach beyond the end.
+    fn next_io(&mut self, write: bool, order: &mut Order, unit_bytes: u64) -> Io {
+        let len_bytes = self.blocks.lengths(write).draw(&mut self.random);
+        let last = self.size_bytes.saturating_sub(len_bytes);
+        let offset_bytes = match self.next_bytes {
+            Some(next) if next > last => 0,
+            Some(next) => next,
+            None => {
+                let offset = (order.next_block() * unit_bytes).min(last);
+                offset - offset % unit_bytes
+            }
+        };
+        self.next_bytes = self.next_bytes.map(|_| offset_bytes + len_bytes);
         Io {
-            write: self.mix.next_is_write(),
-            offset_bytes: self.order.next_block() * self.block_size_bytes,
+            write,
+            offset_bytes,
+            len_bytes,
         }
     }
 }
@@ -146,7 +210,7 @@ mod tests {
         Workload {
             rw,
             rwmixread_percent: percent,
-            block_size_bytes,
+            blocks: Blocks::fixed(block_size_bytes),
             size_bytes,
         }
     }

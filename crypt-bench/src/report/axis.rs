@@ -48,13 +48,15 @@ pub enum Axis {
     Runtime,
     /// Warm-up time.
     Ramp,
+    /// Slices of throughput over time.
+    Slice,
     /// Seed of the generators.
     Seed,
 }
 
 impl Axis {
     /// Every axis.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Device,
         Self::Rw,
         Self::BlockSize,
@@ -75,6 +77,7 @@ impl Axis {
         Self::Size,
         Self::Runtime,
         Self::Ramp,
+        Self::Slice,
         Self::Seed,
     ];
 
@@ -102,6 +105,7 @@ impl Axis {
             Self::Size => "size",
             Self::Runtime => "runtime",
             Self::Ramp => "ramp",
+            Self::Slice => "slice",
             Self::Seed => "seed",
         }
     }
@@ -137,7 +141,10 @@ impl Axis {
                 Some(bits) => format!("{} ({bits}-bit key)", cell.cipher),
                 None => cell.cipher.clone(),
             },
-            Self::BlockSize => size(cell.block_size_bytes),
+            Self::BlockSize => match &cell.block_sizes {
+                Some(sizes) => sizes.clone(),
+                None => size(cell.block_size_bytes),
+            },
             Self::SectorSize => size(u64::from(cell.sector_size_bytes)),
             Self::Size => size(cell.size_bytes),
             Self::Hipri => on_off(cell.hipri),
@@ -153,6 +160,9 @@ impl Axis {
                 let cpus: Vec<String> = cell.issuer_cpus.iter().map(u32::to_string).collect();
                 cpus.join(",")
             }
+            Self::Slice => cell
+                .slice_us
+                .map_or("by runtime".to_owned(), |us| format!("{us} µs")),
             Self::Runtime | Self::Ramp => format!("{} ms", self.rank(cell)),
             Self::Depth | Self::Jobs | Self::Mix | Self::Devices | Self::Workers | Self::Seed => {
                 self.rank(cell).to_string()
@@ -181,6 +191,7 @@ impl Axis {
             Self::Size => cell.size_bytes,
             Self::Runtime => cell.runtime_ms,
             Self::Ramp => cell.ramp_ms,
+            Self::Slice => cell.slice_us.unwrap_or(u64::MAX),
             Self::Seed => cell.seed,
         }
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use super::cells::{CellSummary, range};
 use super::grid::{Cell, Noise};
 use super::metric::Metric;
-use crate::result::CellParams;
+use crate::result::{CellParams, RAW_POLICY};
 
 /// Which policy is judged, and against which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Lineup {
     pub candidate: String,
     /// The others, in the order of the plan.
     pub others: Vec<String>,
+    /// Shown beside them, and not to be beaten: what the device does without encryption.
+    pub references: Vec<String>,
 }
 
 /// One workload under every policy: what is compared with each other.
@@ -54,18 +56,26 @@ impl Lineup {
                 policies.push(policy);
             }
         }
+        let (mut references, mut policies): (Vec<&str>, Vec<&str>) =
+            policies.into_iter().partition(|name| *name == RAW_POLICY);
+        if policies.is_empty() {
+            std::mem::swap(&mut references, &mut policies);
+        }
         let adaptive = policies.iter().position(|p| is_adaptive(p));
         let candidate = policies.remove(adaptive.or(policies.len().checked_sub(1))?);
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         Some(Self {
             candidate: candidate.to_owned(),
-            others: policies.into_iter().map(str::to_owned).collect(),
+            others: owned(policies),
+            references: owned(references),
         })
     }
 
-    /// Every policy, the candidate last.
+    /// Every policy: references first, the candidate last.
     pub fn policies(&self) -> impl Iterator<Item = &str> {
-        self.others
+        self.references
             .iter()
+            .chain(&self.others)
             .chain([&self.candidate])
             .map(String::as_str)
     }
@@ -350,6 +360,25 @@ mod tests {
         let lineup = Lineup::of(&summarise(std::slice::from_ref(&run))).unwrap();
         assert_eq!(lineup.candidate, "adaptive");
         assert_eq!(lineup.others, ["inline", "workqueue"]);
+        assert_eq!(lineup.references, Vec::<String>::new());
         assert_eq!(Lineup::of(&[]), None);
+    }
+
+    #[test]
+    fn the_device_by_itself_is_a_reference_and_no_rival() {
+        let run = run(&[("inline", &[1.0]), ("raw", &[9.0]), ("adaptive", &[1.0])]);
+        let lineup = Lineup::of(&summarise(std::slice::from_ref(&run))).unwrap();
+        assert_eq!(
+            (lineup.others, lineup.references),
+            (vec!["inline".to_owned()], vec!["raw".to_owned()])
+        );
+        let alone = vec![record(cell("raw", 4096, 1), 1, 9.0)];
+        let alone = Run {
+            name: "run".to_owned(),
+            manifest: manifest(&alone),
+            records: alone,
+        };
+        let lineup = Lineup::of(&summarise(std::slice::from_ref(&alone))).unwrap();
+        assert_eq!(lineup.candidate, "raw");
     }
 }

@@ -13,7 +13,7 @@ use super::model::Report;
 use super::verdict::Verdict;
 
 /// Columns before the metrics.
-const PARAMETERS: [&str; 23] = [
+const PARAMETERS: [&str; 25] = [
     "run",
     "device",
     "cipher",
@@ -22,6 +22,7 @@ const PARAMETERS: [&str; 23] = [
     "rw",
     "rwmixread_percent",
     "block_size_bytes",
+    "block_sizes",
     "depth",
     "jobs",
     "issuer_cpus",
@@ -36,6 +37,7 @@ const PARAMETERS: [&str; 23] = [
     "size_bytes",
     "runtime_ms",
     "ramp_ms",
+    "slice_us",
     "seed",
 ];
 

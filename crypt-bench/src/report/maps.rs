@@ -318,6 +318,7 @@ mod tests {
         let lineup = Lineup {
             candidate: "workqueue".to_owned(),
             others: vec!["inline".to_owned()],
+            ..Lineup::default()
         };
         let axes = (Axis::BlockSize, Axis::Depth);
         let map = ratio_over(&report, axes, Metric::Throughput, &lineup, |_| true);

@@ -120,14 +120,20 @@ impl<'a> Report<'a> {
             if self.compares() {
                 self.ratio_cell(&cells, metric)
             } else {
-                cells
-                    .first()
-                    .map_or(Cell::Missing, |cell| cell.cell(metric))
+                self.candidate_cell(&cells, metric)
             }
         })
     }
 
-    /// Whether there are at least two policies.
+    fn candidate_cell(&self, cells: &[&CellSummary<'a>], metric: Metric) -> Cell {
+        let policy = self.lineup.as_ref().map(|lineup| &lineup.candidate);
+        cells
+            .iter()
+            .find(|cell| Some(&cell.params.policy) == policy)
+            .map_or(Cell::Missing, |cell| cell.cell(metric))
+    }
+
+    /// Whether there are at least two policies, references left out.
     #[must_use]
     pub fn compares(&self) -> bool {
         self.lineup.as_ref().is_some_and(|l| !l.others.is_empty())

@@ -6,9 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+use super::axis::Axis;
 use super::cells::CellSummary;
 use super::compare::{Comparison, Overall, gain};
-use super::format::{counted, percent, percent_change, size, times};
+use super::format::{counted, percent, percent_change, times};
 use super::grid::{Cell, Noise};
 use super::metric::Metric;
 use super::model::{Facet, Report};
@@ -285,7 +286,7 @@ fn workload(cell: &CellSummary<'_>) -> String {
 }
 
 fn size_and_depth(cell: &CellSummary<'_>) -> String {
-    let size = size(cell.params.block_size_bytes);
+    let size = Axis::BlockSize.text(cell.params);
     format!("{size} at depth {}", cell.params.depth)
 }
 

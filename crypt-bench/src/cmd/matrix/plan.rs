@@ -147,6 +147,7 @@ impl Plan {
             created_files: Vec::new(),
             command_line: host::command_line(),
             definition_toml: self.definition.to_toml(),
+            preset: None,
             started: now(),
             finished: None,
             state: State::Running,

@@ -262,6 +262,7 @@ fn cell(plan: &Plan, copy: &Copy) -> CellParams {
         rw: job.pattern.rw,
         rwmixread_percent: job.rwmixread_percent,
         block_size_bytes: job.largest_bytes(),
+        block_sizes: None,
         depth: depth(job),
         jobs: 1,
         issuer_cpus: Vec::new(),
@@ -276,6 +277,7 @@ fn cell(plan: &Plan, copy: &Copy) -> CellParams {
         size_bytes,
         runtime_ms: job.runtime_us.unwrap_or(0) / 1000,
         ramp_ms: job.ramp_us / 1000,
+        slice_us: None,
         seed: 0,
     }
 }
