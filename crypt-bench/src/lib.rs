@@ -10,6 +10,7 @@ pub mod cell;
 pub mod cli;
 pub mod cmd;
 pub mod definition;
+pub mod dip;
 pub mod doubt;
 pub mod drive;
 pub mod fio;
