@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::generate::{Lengths, Script};
+use crate::generate::{Lengths, Run, Script, Spread};
 use crate::manifest::{Environment, Manifest, State, Storage, Tool};
 use crate::result::{
     Achieved, CellParams, CpuTime, DirectionStats, Distribution, Placements, ResultRecord, Rw,
@@ -294,9 +294,13 @@ pub(crate) fn script(rw: Rw) -> Script {
         rwmixread_percent: 50,
         lengths: [Lengths::Fixed(4096), Lengths::Fixed(4096)],
         random_percent: [100, 100],
+        align_bytes: [4096, 4096],
         repeats: false,
+        spread: Spread::Even,
         run_ios: 1,
-        gap_bytes: 0,
+        run: Run::Sequential,
+        step_bytes: 0,
+        strides: None,
         start_bytes: 0,
         len_bytes: 1 << 20,
         total_bytes: Some(1 << 20),

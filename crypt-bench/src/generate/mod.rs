@@ -8,17 +8,25 @@
 
 mod blocks;
 mod content;
+mod cursor;
+#[cfg(test)]
+mod fit;
 mod lengths;
 mod order;
 mod random;
+mod script;
+mod spread;
 mod stream;
+mod zipf;
 
 pub use blocks::Blocks;
 pub use content::{BytePattern, Content, Each, Filler};
 pub use lengths::Lengths;
 pub use order::Order;
 pub use random::Random;
-pub use stream::{Script, Step, Stream};
+pub use script::{Run, Script, Step, Strides};
+pub use spread::{Spread, Zone, ZoneSize};
+pub use stream::Stream;
 
 use crate::result::Rw;
 

@@ -54,6 +54,16 @@ impl Order {
         }
     }
 
+    /// Begins a new pass.
+    pub fn restart(&mut self) {
+        match self {
+            Self::Sequential { next, .. } => *next = 0,
+            Self::Random {
+                blocks, position, ..
+            } => *position = *blocks,
+        }
+    }
+
     /// The next block.
     #[inline]
     pub fn next_block(&mut self) -> u64 {
@@ -92,7 +102,8 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    fn new(blocks: u64, random: &mut Random) -> Self {
+    /// A random one of `0..blocks`.
+    pub(super) fn new(blocks: u64, random: &mut Random) -> Self {
         let bits = (u64::BITS - blocks.saturating_sub(1).leading_zeros()).max(1);
         Self {
             blocks,
@@ -103,8 +114,9 @@ impl Permutation {
         }
     }
 
+    /// What `position`, below `blocks`, becomes.
     #[inline]
-    fn apply(&self, position: u64) -> u64 {
+    pub(super) fn apply(&self, position: u64) -> u64 {
         let mut block = position;
         loop {
             block = block.wrapping_add(self.add) & self.mask;

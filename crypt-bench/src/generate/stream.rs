@@ -2,67 +2,24 @@
 //! an end.
 //!
 //! Offsets of random patterns come from a permutation of the range, each block once per pass, unless
-//! they may repeat. Sequential offsets go on per direction and start again behind the last block.
+//! they may repeat or have a distribution. Sequential offsets go on per direction and start again behind
+//! the last block. Memory: a few hundred bytes, whatever the range is.
 
 #![forbid(unsafe_code)]
 
 use crypt_core::request::Op;
 
-use super::{Lengths, Mix, Order, Random};
-use crate::result::Rw;
-
-/// What a stream is made of. All sizes in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
-    /// Direction and order.
-    pub rw: Rw,
-    /// Share of reads of a mix.
-    pub rwmixread_percent: u8,
-    /// Lengths of reads and of writes.
-    pub lengths: [Lengths; 2],
-    /// Share of random offsets of reads and of writes.
-    pub random_percent: [u8; 2],
-    /// Random offsets may repeat within a pass.
-    pub repeats: bool,
-    /// Random patterns: requests in sequence from each random offset, at least 1.
-    pub run_ios: u64,
-    /// Sequential patterns: bytes left out behind each request.
-    pub gap_bytes: u64,
-    /// First byte of the range.
-    pub start_bytes: u64,
-    /// Length of the range, at least the largest length.
-    pub len_bytes: u64,
-    /// Bytes to transfer; `None` for no end.
-    pub total_bytes: Option<u64>,
-    /// Requests to make; `None` for no end.
-    pub total_ios: Option<u64>,
-    /// Writes after which a flush comes; 0 for none.
-    pub flush_every: u64,
-}
-
-/// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// [`Op::Read`], [`Op::Write`] or [`Op::Flush`].
-    pub op: Op,
-    /// First byte.
-    pub offset_bytes: u64,
-    /// Length; 0 for a flush.
-    pub len_bytes: u64,
-}
+use super::cursor::{Cursor, Move};
+use super::{Mix, Random, Run, Script, Step};
 
 /// The requests of one thread.
 #[derive(Clone, Debug)]
 pub struct Stream {
     script: Script,
     mix: Mix,
-    order: Order,
+    cursor: Cursor,
     random: Random,
-    unit_bytes: u64,
-    blocks: u64,
-    /// Next sequential offsets of reads and writes, from the start of the range.
-    next_bytes: [u64; 2],
-    /// Requests left in sequence from the last random offset.
+    /// Requests left to the next random offset.
     run_left: u64,
     unflushed: u64,
     bytes: u64,
@@ -74,32 +31,14 @@ impl Stream {
     #[must_use]
     pub fn new(script: Script, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let used = |write: bool| {
-            let used = if write {
-                script.rw.writes()
-            } else {
-                script.rw.reads()
-            };
-            used.then(|| script.lengths[usize::from(write)].smallest())
-        };
-        let unit_bytes = used(false)
-            .into_iter()
-            .chain(used(true))
-            .min()
-            .unwrap_or(1)
-            .max(1);
-        let blocks = (script.len_bytes / unit_bytes).max(1);
         Self {
             mix: Mix::of(
                 script.rw,
                 script.rwmixread_percent,
                 Random::new(random.next()),
             ),
-            order: Order::random(blocks, random.next()),
+            cursor: Cursor::new(&script, script.len_bytes, &mut random),
             random,
-            unit_bytes,
-            blocks,
-            next_bytes: [0; 2],
             run_left: 0,
             unflushed: 0,
             bytes: 0,
@@ -131,8 +70,8 @@ impl Stream {
         let write = self.mix.next_is_write();
         let direction = usize::from(write);
         let len_bytes = self.script.lengths[direction].draw(&mut self.random);
-        let offset = self.next_offset(direction, len_bytes);
-        self.next_bytes[direction] = offset + len_bytes + self.script.gap_bytes;
+        let how = self.next_move(direction);
+        let offset = self.cursor.next_offset(direction, len_bytes, how);
         self.unflushed += direction as u64;
         self.bytes += len_bytes;
         self.ios += 1;
@@ -143,44 +82,31 @@ impl Stream {
         })
     }
 
-    /// Where it starts, from the start of the range.
-    fn next_offset(&mut self, direction: usize, len_bytes: u64) -> u64 {
-        let last = self.script.len_bytes.saturating_sub(len_bytes);
-        if !self.jumps(direction) {
-            let next = self.next_bytes[direction];
-            return if next > last { 0 } else { next };
-        }
-        let block = if self.script.repeats {
-            self.random.below_u64(self.blocks)
-        } else {
-            self.order.next_block()
-        };
-        // A long request at the end of the range begins earlier.
-        let offset = (block * self.unit_bytes).min(last);
-        offset - offset % self.unit_bytes
-    }
-
-    /// Whether the next request has a random offset.
-    fn jumps(&mut self, direction: usize) -> bool {
+    fn next_move(&mut self, direction: usize) -> Move {
         if !self.script.rw.is_random() {
-            return false;
+            return Move::On;
         }
         if self.run_left > 0 {
             self.run_left -= 1;
-            return false;
+            return match self.script.run {
+                Run::Sequential => Move::On,
+                Run::Identical => Move::Stay,
+            };
         }
         let percent = u32::from(self.script.random_percent[direction]);
         if percent < 100 && self.random.below(100) >= percent {
-            return false;
+            return Move::On;
         }
         self.run_left = self.script.run_ios.saturating_sub(1);
-        true
+        Move::Jump
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generate::{Lengths, Spread, Strides, Zone, ZoneSize};
+    use crate::result::Rw;
     use proptest::prelude::*;
     use std::collections::HashSet;
 
@@ -253,7 +179,7 @@ mod tests {
         let follows = |pair: &[Step]| pair[1].offset_bytes == pair[0].offset_bytes + 4096;
         assert!(run.windows(2).filter(|pair| follows(pair)).count() >= 40);
         let gaps = steps(&Script {
-            gap_bytes: 4096,
+            step_bytes: 4096,
             total_ios: Some(3),
             ..script(Rw::Read)
         });
@@ -278,11 +204,126 @@ mod tests {
         assert_eq!(std::iter::from_fn(|| stream.next_step()).count(), 64);
     }
 
+    fn offsets_kib(script: Script) -> Vec<u64> {
+        let script = Script {
+            start_bytes: 0,
+            len_bytes: 100 << 10,
+            ..script
+        };
+        let steps = steps(&script);
+        steps.iter().map(|step| step.offset_bytes >> 10).collect()
+    }
+
+    /// What fio 3.33 does with a file of 100k (`--debug=io`).
+    #[test]
+    fn backward_and_strided_sequences_are_those_of_fio() {
+        let backwards = offsets_kib(Script {
+            step_bytes: -8192,
+            ..script(Rw::Read)
+        });
+        assert_eq!(backwards[..6], [0, 92, 88, 84, 80, 76]);
+        assert_eq!(backwards[22..27], [8, 4, 0, 92, 88]);
+        let still = offsets_kib(Script {
+            step_bytes: -4096,
+            ..script(Rw::Read)
+        });
+        assert!(still.iter().all(|offset| *offset == 0));
+        let strided = |transfer_kib: u64, zone_kib: u64, skip_kib: u64, rw| {
+            offsets_kib(Script {
+                strides: Some(Strides {
+                    transfer_bytes: transfer_kib << 10,
+                    zone_bytes: zone_kib << 10,
+                    skip_bytes: skip_kib << 10,
+                }),
+                ..script(rw)
+            })
+        };
+        let short = strided(8, 16, 4, Rw::Read);
+        assert_eq!(short[..12], [0, 4, 20, 24, 40, 44, 60, 64, 80, 84, 0, 4]);
+        let long = strided(16, 8, 4, Rw::Read);
+        assert_eq!(long[..9], [0, 4, 0, 4, 12, 16, 12, 16, 24]);
+        let random = strided(16, 16, 4, Rw::RandRead);
+        for (zone, offsets) in random.chunks(4).take(10).enumerate() {
+            let mut sorted = offsets.to_vec();
+            sorted.sort_unstable();
+            let start = zone as u64 % 5 * 20;
+            assert_eq!(sorted, [start, start + 4, start + 8, start + 12]);
+        }
+    }
+
+    #[test]
+    fn runs_may_stay_at_an_offset() {
+        let offsets = offsets_kib(Script {
+            run_ios: 3,
+            run: Run::Identical,
+            ..script(Rw::RandRead)
+        });
+        let starts: HashSet<u64> = offsets.iter().step_by(3).copied().collect();
+        assert_eq!(starts.len(), offsets.len().div_ceil(3));
+        assert!(
+            offsets
+                .chunks(3)
+                .all(|run| run.iter().all(|offset| *offset == run[0]))
+        );
+    }
+
+    #[test]
+    fn offsets_are_aligned_per_direction() {
+        let aligned = |align_bytes, rw| {
+            offsets_kib(Script {
+                align_bytes,
+                repeats: true,
+                total_bytes: Some(8 << 20),
+                ..script(rw)
+            })
+        };
+        let finer = aligned([2048; 2], Rw::RandRead);
+        assert!(finer.iter().any(|offset| offset % 4 == 2) && finer.contains(&96));
+        assert!(finer.iter().all(|offset| *offset <= 96 && offset % 2 == 0));
+        let coarser = aligned([8192; 2], Rw::RandWrite);
+        assert!(
+            coarser
+                .iter()
+                .all(|offset| *offset <= 88 && offset % 8 == 0)
+        );
+        let sequential = aligned([8192; 2], Rw::Read);
+        assert_eq!(sequential[..3], [0, 4, 8]);
+        let mixed = steps(&Script {
+            lengths: [Lengths::Fixed(4096), Lengths::Fixed(16384)],
+            align_bytes: [4096, 16384],
+            start_bytes: 0,
+            ..script(Rw::RandRw)
+        });
+        for step in mixed {
+            assert!(step.offset_bytes.is_multiple_of(step.len_bytes));
+        }
+    }
+
+    fn any_spread() -> impl Strategy<Value = Spread> {
+        let center = || proptest::option::of(0.0..=1.0);
+        let zone = |share_percent, percent| Zone {
+            share_percent,
+            size: ZoneSize::Percent(percent),
+        };
+        let zones: Box<[Zone]> = [zone(10, 50), zone(90, 50)].into();
+        prop_oneof![
+            Just(Spread::Even),
+            (0.0..3.0, center()).prop_map(|(theta, center)| Spread::Zipf { theta, center }),
+            (0.01..0.99, center()).prop_map(|(h, center)| Spread::Pareto { h, center }),
+            (0.0..99.0, center()).prop_map(|(width_percent, center)| Spread::Normal {
+                width_percent,
+                center
+            }),
+            Just(Spread::Zones([Some(zones), None])),
+        ]
+    }
+
     proptest! {
         #[test]
         fn every_request_is_inside_the_range(
             rw in proptest::sample::select(Rw::ALL.to_vec()), units in 64_u64..300, tail in 0_u64..512,
-            repeats: bool, run_ios in 1_u64..4, gap in 0_u64..3, seed: u64,
+            repeats: bool, run_ios in 1_u64..4, step in -40_i64..40, seed: u64,
+            spread in any_spread(), identical: bool, strided: bool, skip in 0_u64..9,
         ) {
             let script = Script {
                 lengths: [
@@ -292,7 +333,15 @@ mod tests {
                 random_percent: [80, 20],
                 repeats,
                 run_ios,
-                gap_bytes: gap * 512,
+                align_bytes: [512, 1024],
+                step_bytes: step * 512,
+                spread,
+                run: if identical { Run::Identical } else { Run::Sequential },
+                strides: strided.then_some(Strides {
+                    transfer_bytes: 6000,
+                    zone_bytes: 9000,
+                    skip_bytes: skip * 512,
+                }),
                 len_bytes: units * 512 + tail,
                 total_bytes: Some(1 << 20),
                 ..script(rw)
@@ -302,7 +351,7 @@ mod tests {
             let mut bytes = 0;
             while let Some(step) = stream.next_step() {
                 prop_assert!(step.offset_bytes >= start && step.offset_bytes + step.len_bytes <= end);
-                prop_assert!(step.offset_bytes.is_multiple_of(512) && step.len_bytes.is_multiple_of(512));
+                prop_assert!(strided || step.offset_bytes.is_multiple_of(512) && step.len_bytes.is_multiple_of(512));
                 bytes += step.len_bytes;
             }
             prop_assert!((1 << 20..(1 << 20) + 8192).contains(&bytes));

@@ -10,6 +10,7 @@ use crypt_core::spec::CipherSpec;
 use crypt_core::units::SectorSize;
 
 use super::data::Buffers;
+use super::offsets::Offsets;
 use super::settings::{JobSection, Settings};
 use super::value::{Pattern, Value};
 use super::{Position, Refusal};
@@ -63,10 +64,8 @@ pub struct Job {
     pub write_lengths: Lengths,
     /// Share of reads of a mix.
     pub rwmixread_percent: u8,
-    /// Share of random offsets, of reads and of writes.
-    pub random_percent: [u8; 2],
-    /// Offsets may repeat within a pass.
-    pub norandommap: bool,
+    /// How offsets follow from each other.
+    pub offsets: Offsets,
     /// Requests in flight.
     pub depth: u32,
     /// Copies.
@@ -120,6 +119,8 @@ impl Job {
         check_blocks(&settings)?;
         let lengths = |direction| lengths(&settings, direction, unit, &position);
         let (read_lengths, write_lengths) = (lengths(0)?, lengths(1)?);
+        let both = [&read_lengths, &write_lengths];
+        let offsets = Offsets::new(&settings, pattern, both, unit)?;
         let job = Self {
             name: settings.text("name").unwrap_or(&name).to_owned(),
             section: name,
@@ -127,8 +128,7 @@ impl Job {
             read_lengths,
             write_lengths,
             rwmixread_percent: mix(&settings)?,
-            random_percent: random_percent(&settings, pattern),
-            norandommap: settings.flag("norandommap"),
+            offsets,
             depth: settings.number("iodepth").unwrap_or(1) as u32,
             numjobs: settings.number("numjobs").unwrap_or(1) as u32,
             access: access(&settings),
@@ -285,15 +285,6 @@ fn mix(settings: &Settings) -> Result<u8, Refusal> {
         _ => read_percent,
     };
     Ok(percent.unwrap_or(50) as u8)
-}
-
-/// Without percentage_random all offsets are as `rw` says. fio knows it for random patterns only.
-fn random_percent(settings: &Settings, pattern: Pattern) -> [u8; 2] {
-    if !pattern.rw.is_random() {
-        return [0, 0];
-    }
-    let [read, write, _] = settings.numbers("percentage_random");
-    [read, write].map(|percent| percent.unwrap_or(100) as u8)
 }
 
 fn access(settings: &Settings) -> Access {

@@ -17,6 +17,7 @@ pub mod data;
 pub mod expand;
 mod expression;
 pub mod job;
+pub mod offsets;
 pub mod place;
 pub mod settings;
 pub mod source;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::Refusal;
 use super::job::{Access, Job};
+use super::offsets;
 use super::value::Share;
 
 /// What a copy of a job works on.
@@ -145,8 +146,15 @@ fn place(
     let filesize = job.settings.number("filesize");
     let whole = existing.or(filesize);
     let start_bytes = start(job, number, whole)?;
-    let len_bytes = len(job, start_bytes, whole, &place)?;
+    let asked_bytes = len(job, start_bytes, whole, &place)?;
+    // Strided zones go on to the end of the file, as in fio; a size then says how much is transferred.
+    let rest_bytes = whole.map_or(0, |whole| whole.saturating_sub(start_bytes));
+    let len_bytes = match job.offsets.strides {
+        Some(_) => asked_bytes.max(rest_bytes),
+        None => asked_bytes,
+    };
     check_end(job, &place, start_bytes, len_bytes, whole)?;
+    check_zones(job, len_bytes)?;
     let largest = job.largest_bytes();
     if len_bytes < largest {
         let message = format!(
@@ -158,7 +166,7 @@ fn place(
     Ok(Copy {
         job: index,
         number,
-        total_bytes: total(job, len_bytes)?,
+        total_bytes: total(job, asked_bytes)?,
         total_ios: job.settings.number("number_ios").filter(|ios| *ios > 0),
         place,
         start_bytes,
@@ -305,6 +313,26 @@ fn check_end(
         }
         _ => Ok(()),
     }
+}
+
+/// Zones must be there.
+fn check_zones(job: &Job, len: u64) -> Result<(), Refusal> {
+    let zone = job.offsets.strides.map_or(0, |strides| strides.zone_bytes);
+    let zoned = offsets::zoned_bytes(&job.offsets.spread);
+    for (option, needed) in [("zonerange", zone), ("random_distribution", zoned)] {
+        let option = match job.settings.find(option) {
+            None if needed > 0 => "zonesize",
+            _ => option,
+        };
+        if needed > len {
+            let message = format!(
+                "{option}: the zones need {needed} bytes, but the range has {len}; use smaller zones \
+                 or a larger size"
+            );
+            return Err(job.refuse(option, message));
+        }
+    }
+    Ok(())
 }
 
 /// `io_size`, else all of the range, as often as `loops` says.

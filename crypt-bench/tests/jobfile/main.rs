@@ -8,6 +8,7 @@ mod buffers;
 mod commands;
 mod common;
 mod differential;
+mod loads;
 mod mutated;
 mod outputs;
 mod runner;

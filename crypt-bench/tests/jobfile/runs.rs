@@ -143,9 +143,9 @@ fn encrypted_jobs_report_like_others_whatever_the_policy() {
 fn what_cannot_be_run_is_refused_before_anything_is_touched() {
     for (text, arguments, reason) in [
         (
-            "[a]\nfilename=disk\nrw=randread\nrandom_distribution=zipf:1.2\n",
+            "[a]\nfilename=disk\nrw=randread\nrandom_distribution=zoned_abs:100/2m\n",
             "",
-            "a.fio:4: random_distribution",
+            "a.fio:4: random_distribution: the zones need 2097152 bytes",
         ),
         (
             "[a]\nfilename=disk\nverify=md5\n",

@@ -41,7 +41,10 @@ fn form(kind: Kind) -> String {
         Kind::Pattern => "read, write, randread, randwrite, rw, randrw, with :N".to_owned(),
         Kind::Cpus => "CPUs: 0,2,4-7".to_owned(),
         Kind::Percentiles => "percentiles: 50:99:99.9".to_owned(),
-        Kind::Distribution => "random, zipf:N, pareto:N, normal:N".to_owned(),
+        Kind::Spread => {
+            "random, zipf:N, pareto:N, normal:N, zoned:SHARE/PERCENT:..., zoned_abs:SHARE/SIZE:..."
+                .to_owned()
+        }
         Kind::Bytes { offsets } => {
             let offset = if offsets { ", %o is the offset" } else { "" };
             format!("bytes: 0xff, \"text\", 'file', 12{offset}")

@@ -198,20 +198,20 @@ fn cpus(copy: &Copy, job: &Job) -> Vec<u32> {
 }
 
 fn script(copy: &Copy, job: &Job) -> Script {
-    let modifier = job
-        .pattern
-        .modifier
-        .map_or(0, |modifier| modifier.max(0) as u64);
-    let random = job.pattern.rw.is_random();
     let flushes = ["fsync", "fdatasync"].map(|name| job.settings.number(name).unwrap_or(0));
+    let offsets = &job.offsets;
     Script {
         rw: job.pattern.rw,
         rwmixread_percent: job.rwmixread_percent,
         lengths: [job.read_lengths.clone(), job.write_lengths.clone()],
-        random_percent: job.random_percent,
-        repeats: job.norandommap,
-        run_ios: if random { modifier.max(1) } else { 1 },
-        gap_bytes: if random { 0 } else { modifier },
+        align_bytes: offsets.align_bytes,
+        random_percent: offsets.random_percent,
+        repeats: offsets.repeats,
+        spread: offsets.spread.clone(),
+        run_ios: offsets.run_ios,
+        run: offsets.run,
+        step_bytes: offsets.step_bytes,
+        strides: offsets.strides,
         start_bytes: copy.start_bytes,
         len_bytes: copy.len_bytes,
         total_bytes: copy.total_bytes,

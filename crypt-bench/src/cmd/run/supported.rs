@@ -7,7 +7,7 @@ use crate::jobfile::catalog::{OPTIONS, Use};
 use crate::jobfile::job::{Access, Job};
 
 /// Values of such options that ask for nothing.
-const NEUTRAL: &[(&str, &str)] = &[("nrfiles", "1"), ("random_distribution", "random")];
+const NEUTRAL: &[(&str, &str)] = &[("nrfiles", "1")];
 
 /// Refuses what can't be done.
 ///
@@ -30,10 +30,6 @@ fn check_one(job: &Job) -> Result<(), Refusal> {
             );
             return Err(job.refuse(info.name, message));
         }
-    }
-    if job.pattern.modifier.is_some_and(|modifier| modifier < 0) {
-        let message = "going backwards is not supported yet; use a positive number of bytes";
-        return Err(job.refuse("rw", message));
     }
     let [fsync, fdatasync] = ["fsync", "fdatasync"].map(|name| job.settings.number(name));
     let both = fsync.zip(fdatasync).filter(|(a, b)| *a > 0 && *b > 0);
@@ -61,11 +57,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_refused_and_what_asks_for_nothing_is_not() {
-        for options in [
-            "nrfiles=1",
-            "random_distribution=random",
-            "fsync=4\nfdatasync=4",
-        ] {
+        for options in ["nrfiles=1", "fsync=4\nfdatasync=4"] {
             assert_eq!(check(options), Ok(()), "{options}");
         }
         for (options, reason) in [
@@ -73,11 +65,6 @@ mod tests {
                 "nrfiles=2",
                 "a.fio:2: nrfiles=2 is not supported yet; write one job per file",
             ),
-            (
-                "random_distribution=zipf:1.2",
-                "a.fio:2: random_distribution=zipf:1.2",
-            ),
-            ("rw=read:-4k", "a.fio:2: going backwards"),
             ("fsync=1\nfdatasync=2", "a.fio:3: fsync and fdatasync"),
             ("ioengine=null\ndirect=1\nhipri", "a.fio:4: the null engine"),
         ] {

@@ -65,6 +65,7 @@ pub const ENGINES: &[&str] = &[
 
 /// All options that are understood.
 pub const OPTIONS: &[OptionInfo] = &[
+    run("ba", &["blockalign"], Kind::Sizes),
     run("bs", &["blocksize"], Kind::Sizes),
     run("bsrange", &["blocksize_range"], Kind::Ranges),
     run("bssplit", &[], Kind::Splits),
@@ -115,11 +116,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("percentage_random", &[], Kind::Counts { max: 100 }),
     run("percentile_list", &[], Kind::Percentiles),
     run("ramp_time", &[], SECONDS),
-    explain_only(
-        "random_distribution",
-        Kind::Distribution,
-        "remove it for random offsets that are all alike",
-    ),
+    run("random_distribution", &[], Kind::Spread),
     run(
         "random_generator",
         &[],
@@ -139,6 +136,11 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("refill_buffers", &[], Kind::Flag),
     run("runtime", &["timeout"], SECONDS),
     run("rw", &["readwrite"], Kind::Pattern),
+    run(
+        "rw_sequencer",
+        &[],
+        Kind::Choice(&["sequential", "identical"]),
+    ),
     run("rwmixread", &[], count(0, 100)),
     run("rwmixwrite", &[], count(0, 100)),
     run("scramble_buffers", &[], Kind::Bool),
@@ -152,6 +154,10 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("time_based", &[], Kind::Flag),
     run("wait_for", &[], Kind::Text),
     run("zero_buffers", &[], Kind::Flag),
+    run("zonemode", &[], Kind::Choice(&["none", "strided"])),
+    run("zonerange", &[], Kind::Size),
+    run("zonesize", &[], Kind::Size),
+    run("zoneskip", &[], Kind::Size),
 ];
 
 /// The option of a name or alias.

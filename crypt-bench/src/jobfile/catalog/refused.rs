@@ -7,8 +7,8 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "not supported yet; remove it",
         "iodepth_batch iodepth_batch_submit iodepth_batch_complete iodepth_batch_complete_min \
-         iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap blockalign ba \
-         bs_unaligned blocksize_unaligned bs_is_seq_rand rw_sequencer file_service_type \
+         iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap \
+         bs_unaligned blocksize_unaligned bs_is_seq_rand file_service_type \
          openfiles fill_device fill_fs offset_align sync write_barrier sync_file_range readfua \
          writefua overwrite softrandommap continue_on_error ignore_error error_dump max_latency \
          latency_target latency_window latency_percentile latency_run steadystate ss \
@@ -37,8 +37,9 @@ const REFUSED: &[(&str, &str)] = &[
          merge_blktrace_iters",
     ),
     (
-        "not supported yet; use one job per zone, with offset and size",
-        "zonemode zonesize zonerange zoneskip zonecapacity read_beyond_wp max_open_zones \
+        "not supported yet: only zonemode=strided is, with zonesize, zonerange and zoneskip; remove \
+         it",
+        "zonecapacity read_beyond_wp max_open_zones \
          job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency \
          recover_zbd_write_error",
     ),

@@ -19,22 +19,19 @@ pub struct Pattern {
     pub modifier: Option<i64>,
 }
 
-/// How random offsets are distributed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Distribution {
-    /// All alike.
-    Uniform,
-    /// Zipf with this theta.
-    Zipf(f64),
-    /// Pareto with this power.
-    Pareto(f64),
-    /// Normal with this deviation, in percent.
-    Normal(f64),
-}
-
 /// Up to three values with commas between them: read, write, trim. The last one stands for those
 /// after it; an empty one leaves what was there.
 pub(super) fn directions<T: Clone>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<PerDirection<T>, String> {
+    per_direction(text, |part| {
+        parse(part).map_err(|error| hint_at_range(part, error))
+    })
+}
+
+/// As [`directions`], for parts that may have a `:` or `-` themselves.
+pub(super) fn per_direction<T: Clone>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<PerDirection<T>, String> {
@@ -48,7 +45,7 @@ pub(super) fn directions<T: Clone>(
     let mut values = [None, None, None];
     for (value, part) in values.iter_mut().zip(&parts) {
         if !part.is_empty() {
-            *value = Some(parse(part).map_err(|error| hint_at_range(part, error))?);
+            *value = Some(parse(part)?);
         }
     }
     if let Some(last) = values.get(parts.len() - 1).cloned() {
@@ -72,7 +69,7 @@ fn hint_at_range(part: &str, error: String) -> String {
 
 pub(super) fn ranges(text: &str, units: Units) -> Result<PerDirection<(u64, u64)>, String> {
     // fio separates directions by `,`, and by `/` too.
-    directions(&text.replace('/', ","), |part| {
+    per_direction(&text.replace('/', ","), |part| {
         let (from, to) = part
             .split_once(['-', ':'])
             .ok_or_else(|| format!("`{part}` is not a range: write it like 4k-64k"))?;
@@ -82,7 +79,7 @@ pub(super) fn ranges(text: &str, units: Units) -> Result<PerDirection<(u64, u64)
 }
 
 pub(super) fn splits(text: &str, units: Units) -> Result<PerDirection<Vec<(u64, u8)>>, String> {
-    directions(text, |part| split(part, units))
+    per_direction(text, |part| split(part, units))
 }
 
 /// `size/weight:size/weight`; sizes without a weight share what is left.
@@ -186,33 +183,8 @@ pub(super) fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     Ok(list)
 }
 
-pub(super) fn distribution(text: &str) -> Result<Distribution, String> {
-    let (name, parameter) = match text.split_once(':') {
-        Some((name, parameter)) => (name, Some(parameter)),
-        None => (text, None),
-    };
-    let number = |default: f64| match parameter {
-        None => Ok(default),
-        Some(text) => {
-            decimal(text).ok_or_else(|| format!("`{text}` is not a number; write {name}:NUMBER"))
-        }
-    };
-    match name {
-        "random" if parameter.is_none() => Ok(Distribution::Uniform),
-        "zipf" => Ok(Distribution::Zipf(number(1.1)?)),
-        "pareto" => Ok(Distribution::Pareto(number(0.2)?)),
-        "normal" => Ok(Distribution::Normal(number(0.0)?)),
-        "zoned" | "zoned_abs" => Err(format!(
-            "`{name}` is not supported yet; use one job per zone, with offset and size"
-        )),
-        _ => Err(format!(
-            "`{text}` is not a distribution: use random, zipf:THETA, pareto:POWER or normal:PERCENT"
-        )),
-    }
-}
-
 /// A decimal number as people write it, not `inf`, `nan` or `1e9`.
-fn decimal(text: &str) -> Option<f64> {
+pub(super) fn decimal(text: &str) -> Option<f64> {
     let text = text.trim();
     let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
     (plain && text.len() < 24).then(|| text.parse().ok())?
@@ -285,15 +257,6 @@ mod tests {
         assert_eq!(percentiles("99.9:50"), Ok(vec![50.0, 99.9]));
         for text in ["0", "101", "x", "inf", "", "5e1"] {
             assert!(percentiles(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn distributions_have_a_parameter() {
-        assert_eq!(distribution("random"), Ok(Distribution::Uniform));
-        assert_eq!(distribution("zipf:1.2"), Ok(Distribution::Zipf(1.2)));
-        for text in ["zoned:50/5:50/95", "zipf:x", "uniform", "random:1"] {
-            assert!(distribution(text).is_err(), "{text}");
         }
     }
 }

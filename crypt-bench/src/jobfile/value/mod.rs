@@ -8,13 +8,16 @@
 pub mod bytes;
 pub mod list;
 pub mod number;
+mod spread;
 
 pub use bytes::Piece;
-pub use list::{Distribution, Pattern};
+pub use list::Pattern;
 pub use number::{Share, Units};
 
-use list::{cpus, directions, distribution, pattern, percentiles, ranges, splits};
+use crate::generate::Spread;
+use list::{cpus, directions, pattern, percentiles, ranges, splits};
 use number::{amount, share, time_us};
+use spread::spread;
 
 /// One value per direction: read, write, trim. `None` leaves what was there before.
 pub type PerDirection<T> = [Option<T>; 3];
@@ -66,7 +69,7 @@ pub enum Kind {
     /// Percentiles with `:` between them.
     Percentiles,
     /// How random offsets are distributed.
-    Distribution,
+    Spread,
     /// A pattern of bytes.
     Bytes {
         /// With the offset of a request as `%o`.
@@ -101,8 +104,8 @@ pub enum Value {
     Cpus(Vec<u32>),
     /// Of [`Kind::Percentiles`].
     Percentiles(Vec<f64>),
-    /// Of [`Kind::Distribution`].
-    Distribution(Distribution),
+    /// Of [`Kind::Spread`].
+    Spread(Spread),
     /// Of [`Kind::Bytes`].
     Bytes(Vec<Piece>),
 }
@@ -140,7 +143,7 @@ pub fn parse(kind: Kind, text: Option<&str>, units: Units) -> Result<Value, Stri
         Kind::Pattern => pattern(text, units).map(Value::Pattern),
         Kind::Cpus => cpus(text).map(Value::Cpus),
         Kind::Percentiles => percentiles(text).map(Value::Percentiles),
-        Kind::Distribution => distribution(text).map(Value::Distribution),
+        Kind::Spread => spread(text, units).map(Value::Spread),
         Kind::Bytes { offsets } => bytes::pieces(text, offsets)
             .map(Value::Bytes)
             .map_err(|error| format!("`{text}`: {error}")),
@@ -200,7 +203,7 @@ mod tests {
         Kind::Pattern,
         Kind::Cpus,
         Kind::Percentiles,
-        Kind::Distribution,
+        Kind::Spread,
         Kind::Bytes { offsets: true },
     ];
 
