@@ -33,3 +33,4 @@ pub mod summary;
 pub mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod verify;

@@ -35,6 +35,42 @@ impl BytePattern {
         self.offsets.is_empty()
     }
 
+    /// Where a buffer first differs from what [`BytePattern::fill`] would put there.
+    #[must_use]
+    pub fn first_difference(&self, buffer: &[u8], offset_bytes: u64) -> Option<usize> {
+        let mut at = 0;
+        for part in buffer.chunks(self.bytes.len()) {
+            let found = part
+                .iter()
+                .enumerate()
+                .position(|(index, byte)| *byte != self.byte(index, offset_bytes));
+            if let Some(index) = found {
+                return Some(at + index);
+            }
+            at += part.len();
+        }
+        None
+    }
+
+    /// What a filled buffer holds from byte `start` on.
+    pub fn copy_from(&self, start: usize, buffer: &mut [u8], offset_bytes: u64) {
+        for (index, byte) in buffer.iter_mut().enumerate() {
+            *byte = self.byte((start + index) % self.bytes.len(), offset_bytes);
+        }
+    }
+
+    /// A byte of the pattern, for the request at this offset.
+    fn byte(&self, index: usize, offset_bytes: u64) -> u8 {
+        let inside = self
+            .offsets
+            .iter()
+            .find(|at| (**at..**at + 8).contains(&index));
+        match inside {
+            Some(at) => offset_bytes.to_le_bytes()[index - at],
+            None => self.bytes[index],
+        }
+    }
+
     /// Fills a buffer for the request at this offset.
     pub fn fill(&self, buffer: &mut [u8], offset_bytes: u64) {
         let mut filled = self.bytes.len().min(buffer.len());

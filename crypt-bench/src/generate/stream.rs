@@ -52,6 +52,13 @@ impl Stream {
         (self.bytes, self.ios) = (0, 0);
     }
 
+    /// The same requests from here on, without an end.
+    #[must_use]
+    pub fn endless(mut self) -> Self {
+        (self.script.total_bytes, self.script.total_ios) = (None, None);
+        self
+    }
+
     /// The next request; `None` at the end.
     #[inline]
     pub fn next_step(&mut self) -> Option<Step> {

@@ -13,6 +13,7 @@ use super::data::Buffers;
 use super::offsets::Offsets;
 use super::settings::{JobSection, Settings};
 use super::value::{Pattern, Value};
+use super::verify::Verify;
 use super::{Position, Refusal};
 use crate::definition::device::Engine;
 use crate::generate::Lengths;
@@ -92,6 +93,8 @@ pub struct Job {
     pub stonewall: bool,
     /// What is written.
     pub buffers: Buffers,
+    /// Whether and how it is compared.
+    pub verify: Option<Verify>,
 }
 
 impl Job {
@@ -121,7 +124,7 @@ impl Job {
         let (read_lengths, write_lengths) = (lengths(0)?, lengths(1)?);
         let both = [&read_lengths, &write_lengths];
         let offsets = Offsets::new(&settings, pattern, both, unit)?;
-        let job = Self {
+        let mut job = Self {
             name: settings.text("name").unwrap_or(&name).to_owned(),
             section: name,
             pattern,
@@ -145,10 +148,12 @@ impl Job {
             loops: settings.number("loops").unwrap_or(1),
             stonewall: settings.flag("stonewall"),
             buffers: Buffers::new(&settings)?,
+            verify: None,
             position,
             settings,
         };
         job.check()?;
+        job.verify = Verify::of(&job)?;
         Ok(job)
     }
 
@@ -180,7 +185,7 @@ impl Job {
     /// Whether it may change data.
     #[must_use]
     pub fn writes(&self) -> bool {
-        self.pattern.rw.writes()
+        self.pattern.rw.writes() && !self.verify.as_ref().is_some_and(|verify| verify.only)
     }
 
     /// Largest request in bytes, of the directions that it uses.

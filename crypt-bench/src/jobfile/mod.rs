@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! source (lines, sections, includes) -> expand (variables) -> catalog + value (options and their
-//! grammar) -> settings (inheritance) -> data + job (typed) -> place (byte ranges, order)
+//! grammar) -> settings (inheritance) -> data + verify + job (typed) -> place (byte ranges, order)
 //! ```
 //!
 //! Pure: files and variables come through [`Surroundings`]. The dialect is fio's (`HOWTO.rst`, "Job
@@ -22,6 +22,7 @@ pub mod place;
 pub mod settings;
 pub mod source;
 pub mod value;
+pub mod verify;
 
 use std::fmt;
 use std::sync::Arc;

@@ -328,8 +328,8 @@ mod tests {
         for (file, expected) in [
             ("[a]\n\nbs=4KiB\n", "a.fio:3: bs: `4KiB` is 4000 bytes"),
             (
-                "[a]\nverify=crc32c\n",
-                "a.fio:2: option `verify` is not supported",
+                "[a]\nverify_dump=1\n",
+                "a.fio:2: option `verify_dump` is not supported",
             ),
             ("[a]\nfilename=a#b.img\n", "a.fio:2: filename: a `;` or `#`"),
             ("[a]\nsize=${NO}\n", "a.fio:2: size: `${NO}`"),

@@ -60,6 +60,7 @@ impl Figures {
             intended: self.intended,
             errors: self.errors,
             first_error: self.first_error,
+            verified: None,
             facts,
             pinned,
             usage,
@@ -81,6 +82,7 @@ impl Played {
         }
         self.errors = later.errors;
         self.first_error = self.first_error.or(later.first_error);
+        self.verified.clone_from(&later.verified);
         self.usage = later.usage;
     }
 
@@ -95,6 +97,7 @@ impl Played {
             intended: intended.map(|both| [both[0].emptied(), both[1].emptied()]),
             errors: 0,
             first_error: None,
+            verified: None,
             facts: self.facts.clone(),
             pinned: self.pinned,
             usage: None,

@@ -10,6 +10,7 @@
 
 mod figures;
 mod pace;
+mod readback;
 mod thread;
 mod watch;
 
@@ -28,6 +29,7 @@ use crate::host::ThreadUse;
 use crate::record::{DirectionRecorder, Window};
 
 pub use pace::Rates;
+pub use readback::{Verification, Verified, When};
 pub use watch::Watch;
 
 use watch::Desk;
@@ -54,6 +56,8 @@ pub struct Player {
     pub data_seed: Option<u64>,
     /// What is written instead of that.
     pub filler: Option<Filler>,
+    /// What is written and read is compared.
+    pub verification: Option<Verification>,
     /// A flush at the end, which counts as the others do.
     pub end_flush: bool,
     /// Time until it starts.
@@ -81,6 +85,8 @@ pub struct Played {
     pub errors: u64,
     /// The first of them.
     pub first_error: Option<(Request, Errno)>,
+    /// What came out of comparing blocks.
+    pub verified: Option<Verified>,
     /// How the device queue worked.
     pub facts: QueueFacts,
     /// Whether it ran on the CPUs it was to run on.
@@ -201,6 +207,7 @@ mod tests {
             cpus: Vec::new(),
             data_seed: Some(1),
             filler: None,
+            verification: None,
             end_flush: false,
             delay: Duration::ZERO,
             ramp: Duration::ZERO,

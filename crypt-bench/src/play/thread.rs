@@ -2,19 +2,25 @@
 
 #![forbid(unsafe_code)]
 
+mod end;
+mod verify;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crypt_core::clock::Clock;
+use crypt_core::error::Errno;
+use crypt_core::pipeline::Timing;
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket};
 
 use super::figures::Figures;
 use super::pace::{Due, Pace};
+use super::readback::{Verifier, When};
 use super::watch::Desk;
 use super::{Played, Player, Shared};
-use crate::generate::{Each, Step};
+use crate::generate::{Each, Step, Stream};
 use crate::host::ThreadUse;
 use crate::issuer;
 use crate::record::Window;
@@ -89,6 +95,15 @@ struct Worker {
     paced: bool,
     /// Requests are whole system calls.
     synchronous: bool,
+    /// Writes take along what is made for each of them.
+    dresses: bool,
+    /// Reads are compared as they come.
+    compares: bool,
+    verifier: Option<Box<Verifier>>,
+    /// The stream as it began, to read back what was written.
+    origin: Option<Stream>,
+    /// Requests that were submitted.
+    submitted: u64,
     played: Figures,
 }
 
@@ -122,6 +137,10 @@ impl Worker {
         let synchronous = queue.facts().engine == "sync";
         let paced = player.rates.are_limited() || player.rates.think_ns > 0;
         let window = Window::new(start_ns + nanos(player.ramp), nanos(runtime));
+        let when = player
+            .verification
+            .as_ref()
+            .map(|verification| verification.when);
         let slots = idle
             .iter()
             .map(Ticket::index)
@@ -133,6 +152,14 @@ impl Worker {
             played: Figures::new(&window, player.rates.are_limited()),
             ramping: !player.ramp.is_zero(),
             pace: Pace::start(player.rates.clone(), start_ns),
+            dresses: player.filler.is_some() || when.is_some_and(|when| when != When::Reading),
+            compares: when == Some(When::Reading),
+            origin: matches!(when, Some(When::After | When::Only)).then(|| player.stream.clone()),
+            verifier: player
+                .verification
+                .clone()
+                .map(|verification| Box::new(Verifier::new(verification))),
+            submitted: 0,
             player,
             queue,
             idle,
@@ -151,6 +178,7 @@ impl Worker {
     fn run(&mut self, shared: &Shared<'_>, desk: Option<&Desk>) -> Result<(), String> {
         self.pace.restart(self.clock.now_ns());
         let mut asked = 0;
+        self.ended = self.only_verifies();
         loop {
             self.ended |= shared.stopped();
             if let Some(desk) = desk.filter(|desk| desk.asked() != asked) {
@@ -169,10 +197,15 @@ impl Worker {
                 }
             }
         }
-        if self.player.end_flush && self.played.errors == 0 && !shared.stopped() {
+        let goes_on = self.played.errors == 0 && !shared.stopped();
+        if self.player.end_flush && goes_on {
             self.flush()?;
         }
-        Ok(())
+        if goes_on {
+            self.read_back(shared)
+        } else {
+            Ok(())
+        }
     }
 
     /// Submits what is due now, as far as slots are free.
@@ -236,22 +269,25 @@ impl Worker {
                 ByteLength::new(step.len_bytes),
             ),
         };
-        let hipri = self.player.polled && step.op != Op::Flush;
-        let flags = if hipri { Flags::HIPRI } else { Flags::empty() };
+        let flags = self.flags(step.op);
         if let Some(slot) = self.slots.get_mut(ticket.index()) {
             *slot = Slot {
                 due_ns,
                 counted: !self.ramping,
             };
         }
-        if let (Op::Write, Some(filler)) = (step.op, &mut self.player.filler) {
-            let data = self.queue.data_mut(&ticket);
-            let len = data.len().min(step.len_bytes as usize);
-            filler.refresh(&mut data[..len], step.offset_bytes);
+        if self.dresses && step.op == Op::Write {
+            self.dress(&ticket, step);
         }
+        self.submitted += 1;
         self.pace.submitted(step);
         self.in_flight += 1;
         self.queue.submit(ticket, request.with_flags(flags));
+    }
+
+    fn flags(&self, op: Op) -> Flags {
+        let hipri = self.player.polled && op != Op::Flush;
+        if hipri { Flags::HIPRI } else { Flags::empty() }
     }
 
     /// Waits for completions and accounts for them.
@@ -280,20 +316,12 @@ impl Worker {
     fn account(&mut self, completion: &Completion) {
         let bytes = match completion.result {
             Ok(bytes) => bytes,
-            Err(errno) => {
-                self.ended = true;
-                self.played.errors += 1;
-                self.played
-                    .first_error
-                    .get_or_insert((completion.request, errno));
-                return;
-            }
+            Err(errno) => return self.failed(completion.request, errno),
         };
-        let mut timing = completion.timing;
-        if self.synchronous {
-            // The call itself is the transfer: as in fio, there is no submission apart from it.
-            timing.issued_ns = timing.submitted_ns;
+        if self.compares && completion.request.op == Op::Read {
+            self.ended |= !self.compare(completion, bytes);
         }
+        let mut timing = self.timing_of(completion);
         self.seen_ns = self.seen_ns.max(timing.completed_ns);
         let slot = self.slots.get(completion.ticket.index());
         let Some(slot) = slot.copied().filter(|slot| slot.counted) else {
@@ -315,23 +343,21 @@ impl Worker {
         }
     }
 
-    /// A last flush; it counts even where the time is over.
-    fn flush(&mut self) -> Result<(), String> {
-        let Some(ticket) = self.idle.pop() else {
-            return Ok(());
-        };
-        self.ramping = false;
-        self.window.end_ns = u64::MAX;
-        let step = Step {
-            op: Op::Flush,
-            offset_bytes: 0,
-            len_bytes: 0,
-        };
-        self.submit(ticket, &step, self.clock.now_ns());
-        while self.in_flight > 0 {
-            self.complete(LOOK_NS)?;
+    fn failed(&mut self, request: Request, errno: Errno) {
+        self.ended = true;
+        self.played.errors += 1;
+        self.played.first_error.get_or_insert((request, errno));
+    }
+
+    /// Where the time of a request went.
+    #[inline]
+    fn timing_of(&self, completion: &Completion) -> Timing {
+        let mut timing = completion.timing;
+        if self.synchronous {
+            // The call itself is the transfer: as in fio, there is no submission apart from it.
+            timing.issued_ns = timing.submitted_ns;
         }
-        Ok(())
+        timing
     }
 
     /// Passes time with nothing in flight.
@@ -351,26 +377,5 @@ impl Worker {
             }
             self.pause(time_ns - now_ns);
         }
-    }
-
-    /// Gives what was recorded since the last time to who watches.
-    fn hand_over(&mut self, desk: &Desk) {
-        let window = self.window.ended_at(self.clock.now_ns());
-        desk.exchange(|empty| {
-            empty.window = window;
-            self.played.exchange(empty);
-        });
-    }
-
-    /// What an exchange begins with.
-    fn empty(&self, pinned: bool) -> Played {
-        let figures = Figures::new(&self.window, self.played.intended.is_some());
-        figures.into_played(self.window, self.queue.facts(), pinned, None)
-    }
-
-    fn into_played(self, pinned: bool, usage: ThreadUse) -> Played {
-        let window = self.window.ended_at(self.last_ns);
-        let facts = self.queue.facts();
-        self.played.into_played(window, facts, pinned, Some(usage))
     }
 }

@@ -88,8 +88,8 @@ fn parse_only_says_nothing_and_refusals_go_to_stderr() {
     assert_eq!(stdout(&explain(FILE, "--parse-only")), "");
     for (text, message) in [
         (
-            "[a]\nverify=md5\n",
-            "a.fio:2: option `verify` is not supported yet",
+            "[a]\nverify_async=2\n",
+            "a.fio:2: option `verify_async` is not supported",
         ),
         (
             "[a]\nruntime=2sec\n",

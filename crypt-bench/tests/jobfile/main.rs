@@ -13,3 +13,4 @@ mod mutated;
 mod outputs;
 mod runner;
 mod runs;
+mod verify;

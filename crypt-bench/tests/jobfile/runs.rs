@@ -148,9 +148,9 @@ fn what_cannot_be_run_is_refused_before_anything_is_touched() {
             "a.fio:4: random_distribution: the zones need 2097152 bytes",
         ),
         (
-            "[a]\nfilename=disk\nverify=md5\n",
+            "[a]\nfilename=disk\nverify_async=2\n",
             "",
-            "a.fio:3: option `verify`",
+            "a.fio:3: option `verify_async`",
         ),
         (
             "[a]\nfilename=disk\nrw=write\n",

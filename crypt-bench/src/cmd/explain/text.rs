@@ -9,6 +9,7 @@ use crate::jobfile::catalog::{self, Use};
 use crate::jobfile::job::{Access, Job};
 use crate::jobfile::place::{Copy, FileUse, Place, Plan};
 use crate::jobfile::settings::Setting;
+use crate::jobfile::verify::Verify;
 use crate::report::format;
 
 /// Most copies of a job that are shown one by one.
@@ -61,6 +62,9 @@ fn write_job(text: &mut String, job: &Job, copies: &[&Copy]) {
         let _ = writeln!(text, "  {name:<18} {value:<20} {origin}");
     }
     let _ = writeln!(text, "  runs as            {}", engine(job));
+    if let Some(verify) = &job.verify {
+        let _ = writeln!(text, "  verifies           {}", verification(job, verify));
+    }
     for copy in copies.iter().take(MOST_SHOWN) {
         let _ = writeln!(text, "  thread {:<11} {}", copy.number, range(job, copy));
     }
@@ -142,15 +146,26 @@ fn engine(job: &Job) -> String {
     }
 }
 
+/// What is compared, and when.
+fn verification(job: &Job, verify: &Verify) -> String {
+    let when = match (job.pattern.rw.writes(), verify.only, verify.read_back) {
+        (false, ..) => "compares what it reads",
+        (_, true, _) => "writes nothing, reads what it would write and compares it",
+        (_, _, true) => "reads back what it wrote, after the last write, and compares it",
+        (_, _, false) => "writes blocks that can be compared later",
+    };
+    format!("{when}, by {}", verify.method.name())
+}
+
 fn range(job: &Job, copy: &Copy) -> String {
     let place = match &copy.place {
         Place::Null => "null device".to_owned(),
         Place::File(path) => path.display().to_string(),
     };
-    let does = match (job.pattern.rw.reads(), job.pattern.rw.writes()) {
+    let does = match (job.pattern.rw.reads(), job.writes()) {
         (true, true) => "reads and WRITES",
-        (false, _) => "WRITES",
-        (true, false) => "reads",
+        (false, true) => "WRITES",
+        (_, false) => "reads",
     };
     format!(
         "{does} bytes {} to {} of {place} ({})",

@@ -9,6 +9,8 @@ use crate::cli::{Failure, Outcome};
 use crate::generate::{BytePattern, Content, Filler};
 use crate::jobfile::job::Job;
 use crate::jobfile::value::{Piece, bytes};
+use crate::play::{Verification, When};
+use crate::verify::{Checks, Origin};
 
 /// What makes the content of a job's buffers; `None` for random bytes that are made once, and where nothing is
 /// written.
@@ -17,7 +19,7 @@ use crate::jobfile::value::{Piece, bytes};
 /// A file of a pattern that can't be read.
 pub(super) fn filler(job: &Job, seed: u64) -> Outcome<Option<Filler>> {
     let buffers = &job.buffers;
-    if buffers.are_plain() || !job.writes() {
+    if buffers.are_plain() || !job.writes() || job.verify.is_some() {
         return Ok(None);
     }
     let pieces = buffers.pattern.as_deref();
@@ -31,6 +33,37 @@ pub(super) fn filler(job: &Job, seed: u64) -> Outcome<Option<Filler>> {
         scramble: buffers.scramble,
     };
     Ok(Some(Filler::new(content, job.pattern.rw.reads(), seed)))
+}
+
+/// How a job compares blocks. Those that it writes carry the seed of this run.
+///
+/// # Errors
+/// A file of a pattern that can't be read.
+pub(super) fn verification(job: &Job, run_seed: u64) -> Outcome<Option<Verification>> {
+    let Some(verify) = &job.verify else {
+        return Ok(None);
+    };
+    let when = match (job.pattern.rw.writes(), verify.only, verify.read_back) {
+        (false, ..) => When::Reading,
+        (_, true, _) => When::Only,
+        (_, _, true) => When::After,
+        (_, _, false) => When::Never,
+    };
+    let origin = match when {
+        When::Reading | When::Only => Origin::Anybody,
+        When::After | When::Never => Origin::Run(run_seed),
+    };
+    let pieces = verify.pattern.as_deref().unwrap_or_default();
+    Ok(Some(Verification {
+        checks: Checks {
+            method: verify.method,
+            pattern: pattern(job, "verify_pattern", pieces)?,
+            interval_bytes: verify.interval_bytes,
+            origin,
+        },
+        when,
+        fatal: verify.fatal,
+    }))
 }
 
 /// A pattern with its files read, as far as it has room.

@@ -64,6 +64,9 @@ fn job(plan: &Plan, report: &Report, bins: bool) -> Result<Value, String> {
         .map(|stats| &stats.lat)
         .collect();
     object.append(&mut write::classes(&lats)?);
+    if let Some(verified) = &report.verified {
+        object["crypt_bench"]["verify"] = verified.json();
+    }
     Ok(Value::Object(object))
 }
 

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compared;
 mod content;
 mod json;
 mod outcome;
@@ -132,7 +133,7 @@ fn conclude(plan: &Plan, played: &[Played], stopped: bool) -> Outcome {
     let mut threads = plan.copies.iter().zip(played);
     let failed = threads.find_map(|(copy, played)| Some((copy, played.first_error.as_ref()?)));
     let Some((copy, (request, errno))) = failed else {
-        return Ok(());
+        return compared::conclude(plan, played);
     };
     let name = plan.jobs.get(copy.job).map_or("", |job| &job.name);
     Err(Failure::Internal(format!(

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use super::compared::{self, Compared};
 use crate::fio::write::{self, Usage};
 use crate::generate::Lengths;
 use crate::jobfile::job::Job;
@@ -43,6 +44,8 @@ pub(super) struct Report {
     pub(super) request_bytes: [Option<u64>; 2],
     /// Processor use, once all threads have ended.
     pub(super) usage: Option<Usage>,
+    /// What came out of comparing blocks.
+    pub(super) verified: Option<Compared>,
     /// Percentiles to show.
     pub(super) percentiles: Vec<f64>,
     /// Which latencies get percentiles: slat, clat, lat.
@@ -84,6 +87,8 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
         sum(recorders, &window).map(|stats| stats.lat)
     };
     let percentiles = job.settings.find("percentile_list");
+    let verified = compared::of(threads);
+    let first_error = threads.iter().find_map(|played| played.first_error);
     Report {
         job: first.job,
         name: job.name.clone(),
@@ -94,11 +99,14 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
         write: sum(threads.iter().map(|played| &played.write), &window),
         flush: sum(threads.iter().map(|played| &played.flush), &window),
         response: [response(0), response(1)],
-        errors: threads.iter().map(|played| played.errors).sum(),
-        errno: threads
-            .iter()
-            .find_map(|played| played.first_error)
-            .map_or(0, |(_, errno)| errno.raw()),
+        errors: threads.iter().map(|played| played.errors).sum::<u64>()
+            + verified.as_ref().map_or(0, |verified| verified.mismatches),
+        errno: match (first_error, &verified) {
+            (Some((_, errno)), _) => errno.raw(),
+            (None, Some(verified)) if verified.mismatches > 0 => compared::ERRNO,
+            _ => 0,
+        },
+        verified,
         slice_ns: window.slice_ns(),
         request_bytes: [&job.read_lengths, &job.write_lengths].map(|lengths| match lengths {
             Lengths::Fixed(bytes) => Some(*bytes),
@@ -138,7 +146,7 @@ fn longest(threads: &[&Played]) -> Window {
         .unwrap_or_else(|| Window::new(0, 1))
 }
 
-fn sum<'a>(
+pub(super) fn sum<'a>(
     mut recorders: impl Iterator<Item = &'a DirectionRecorder>,
     window: &Window,
 ) -> Option<DirectionStats> {

@@ -24,7 +24,7 @@ use crate::host;
 use crate::jobfile::job::{Access, Crypt, Job};
 use crate::jobfile::place::{Copy, Place, Plan};
 use crate::play::{Player, Rates};
-use crate::result::CellParams;
+use crate::result::{CellParams, Rw};
 use crate::target::{self, Permissions, Targets};
 
 /// Seed of what is to repeat, without `randseed`.
@@ -148,6 +148,7 @@ impl Setup {
             depth: depth(job),
             polled: job.hipri,
             cpus: cpus(copy, job),
+            verification: content::verification(job, self.fresh_seed)?,
             data_seed: (job.writes() && filler.is_none()).then(|| random.next()),
             filler,
             end_flush: job.settings.flag("end_fsync") && job.writes(),
@@ -259,7 +260,7 @@ fn cell(plan: &Plan, copy: &Copy) -> CellParams {
         cipher: "none".to_owned(),
         key_bits: None,
         sector_size_bytes: 512,
-        rw: job.pattern.rw,
+        rw: access(job),
         rwmixread_percent: job.rwmixread_percent,
         block_size_bytes: job.largest_bytes(),
         block_sizes: None,
@@ -279,6 +280,15 @@ fn cell(plan: &Plan, copy: &Copy) -> CellParams {
         ramp_ms: job.ramp_us / 1000,
         slice_us: None,
         seed: 0,
+    }
+}
+
+/// What a job does with its file. One that only verifies reads what it would write.
+fn access(job: &Job) -> Rw {
+    match job.writes() {
+        true => job.pattern.rw,
+        false if job.pattern.rw.is_random() => Rw::RandRead,
+        false => Rw::Read,
     }
 }
 

@@ -51,6 +51,9 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), String> {
             usage.user_percent, usage.system_percent
         );
     }
+    if let Some(verified) = &report.verified {
+        text.push_str(&verified.text());
+    }
     if report.read.is_none() && report.write.is_none() {
         text.push_str("  no samples\n");
     }

@@ -63,6 +63,17 @@ pub const ENGINES: &[&str] = &[
     "null", "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring",
 ];
 
+/// Checksums, and `0` for none.
+pub const VERIFIES: &[&str] = &[
+    "crc32c",
+    "crc32c-intel",
+    "md5",
+    "sha256",
+    "sha512",
+    "pattern",
+    "0",
+];
+
 /// All options that are understood.
 pub const OPTIONS: &[OptionInfo] = &[
     run("ba", &["blockalign"], Kind::Sizes),
@@ -88,6 +99,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("description", &[], Kind::Text),
     run("direct", &[], Kind::Bool),
     run("directory", &[], Kind::Paths),
+    run("do_verify", &[], Kind::Bool),
     run("end_fsync", &[], Kind::Bool),
     run("fdatasync", &[], count(0, u32::MAX as u64)),
     run("filename", &[], Kind::Paths),
@@ -152,6 +164,11 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("thinktime_blocks", &[], count(1, u32::MAX as u64)),
     run("thread", &[], Kind::Flag),
     run("time_based", &[], Kind::Flag),
+    run("verify", &[], Kind::Choice(VERIFIES)),
+    run("verify_fatal", &[], Kind::Bool),
+    run("verify_interval", &[], count(0, 1 << 30)),
+    run("verify_only", &[], Kind::Flag),
+    run("verify_pattern", &[], Kind::Bytes { offsets: true }),
     run("wait_for", &[], Kind::Text),
     run("zero_buffers", &[], Kind::Flag),
     run("zonemode", &[], Kind::Choice(&["none", "strided"])),
@@ -233,7 +250,7 @@ mod tests {
             ("iodept", "did you mean `iodepth`"),
             ("readwrit", "did you mean `readwrite`"),
             ("qqqqqq", "explain --options"),
-            ("verify", "not supported yet"),
+            ("verify_async", "not supported"),
             ("unlink", "never removed"),
             ("gtod_reduce", "always recorded"),
             ("", "not an option"),

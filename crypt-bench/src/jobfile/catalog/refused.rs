@@ -16,9 +16,9 @@ const REFUSED: &[(&str, &str)] = &[
          ss_interval pre_read invalidate unified_rw_reporting",
     ),
     (
-        "not supported yet: data that is read is not compared with anything; remove it",
-        "verify do_verify verify_only verify_offset verify_interval verify_pattern \
-         verify_pattern_interval verify_fatal verify_dump verify_async verify_async_cpus \
+        "not supported: blocks are compared by the thread that reads them, after the last write, and \
+         the first one that is wrong is described in the report; remove it",
+        "verify_offset verify_pattern_interval verify_dump verify_async verify_async_cpus \
          verify_backlog verify_backlog_batch experimental_verify verify_state_load \
          verify_state_save verifysort verifysort_nr verify_header_seed verify_write_sequence",
     ),

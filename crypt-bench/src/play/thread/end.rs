@@ -1,0 +1,56 @@
+//! What a thread does at its end, and what it tells others.
+
+#![forbid(unsafe_code)]
+
+use crypt_core::request::Op;
+
+use super::{LOOK_NS, Worker};
+use crate::generate::Step;
+use crate::host::ThreadUse;
+use crate::play::Played;
+use crate::play::figures::Figures;
+use crate::play::watch::Desk;
+
+impl Worker {
+    /// A last flush; it counts even where the time is over.
+    pub(super) fn flush(&mut self) -> Result<(), String> {
+        let Some(ticket) = self.idle.pop() else {
+            return Ok(());
+        };
+        self.ramping = false;
+        self.window.end_ns = u64::MAX;
+        let step = Step {
+            op: Op::Flush,
+            offset_bytes: 0,
+            len_bytes: 0,
+        };
+        self.submit(ticket, &step, self.clock.now_ns());
+        while self.in_flight > 0 {
+            self.complete(LOOK_NS)?;
+        }
+        Ok(())
+    }
+
+    /// Gives what was recorded since the last time to who watches.
+    pub(super) fn hand_over(&mut self, desk: &Desk) {
+        let window = self.window.ended_at(self.clock.now_ns());
+        desk.exchange(|empty| {
+            empty.window = window;
+            self.played.exchange(empty);
+        });
+    }
+
+    /// What an exchange begins with.
+    pub(super) fn empty(&self, pinned: bool) -> Played {
+        let figures = Figures::new(&self.window, self.played.intended.is_some());
+        figures.into_played(self.window, self.queue.facts(), pinned, None)
+    }
+
+    pub(super) fn into_played(self, pinned: bool, usage: ThreadUse) -> Played {
+        let window = self.window.ended_at(self.last_ns);
+        let facts = self.queue.facts();
+        let mut played = self.played.into_played(window, facts, pinned, Some(usage));
+        played.verified = self.verifier.map(|verifier| verifier.verified);
+        played
+    }
+}
