@@ -18,7 +18,9 @@ use crypt_core::Result;
 use crypt_core::buffer::{Area, SlotBuffer};
 use crypt_core::cipher::SectorCipher;
 use crypt_core::clock::Clock;
-use crypt_core::exec::{Done, Lane, Route, Source, Work, WorkerConfig, WorkerPool, calibrate};
+use crypt_core::exec::{
+    Done, Lane, Route, Source, Work, WorkerConfig, WorkerPool, Writes, calibrate,
+};
 use crypt_core::key::Key;
 use crypt_core::policy::{Costs, Direction, Job, Load, Placement, PolicySpec};
 use crypt_core::request::Flags;
@@ -98,7 +100,7 @@ fn main() -> Result<()> {
 impl Bench {
     fn new(pool: &Arc<WorkerPool>, cipher: &Arc<dyn SectorCipher>) -> Result<Self> {
         Ok(Self {
-            lane: Lane::open(pool, Arc::clone(cipher), 4, None)?,
+            lane: Lane::open(pool, Arc::clone(cipher), 4, Writes::Return)?,
             buffer: SlotBuffer::allocate(1, 4096)?.pop(),
             done: Vec::with_capacity(4),
             clock: Clock::monotonic(),

@@ -75,6 +75,7 @@ impl Host {
             crypto_sector_bytes: 512,
             allow_discards: false,
             read_only: false,
+            worker_writes: false,
         };
         let key = Key::from_bytes(&[[1; 32], [2; 32]].concat())?;
         Ok(Self {

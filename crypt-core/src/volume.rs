@@ -12,9 +12,9 @@ use crate::buffer::SlotBuffer;
 use crate::cipher::SectorCipher;
 use crate::device::{Device, DeviceInfo, QueueConfig};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, WorkerPool, WriteThread, WriteThreadConfig};
+use crate::exec::{self, WorkerPool, WriteThread, WriteThreadConfig, Writes};
 use crate::pipeline::{Pipeline, PipelineConfig};
-use crate::policy::{Costs, Policy, PolicySpec};
+use crate::policy::{Costs, Policy, PolicySpec, WriteRoute};
 use crate::queue::{Parts, Queue};
 use crate::units::SectorSize;
 use crate::volume_io::VolumeIo;
@@ -248,9 +248,12 @@ impl Volume {
     /// Where the options are out of range, the memory can't be had, or the device refuses.
     pub fn queue(&self, options: &QueueOptions) -> Result<Queue> {
         let inner = &*self.inner;
-        let config = inner.pipeline_config(options)?;
         let policy = (inner.policy.0)();
-        let rules = policy.offload_rules();
+        let writes = self.writes(policy.offload_rules().writes)?;
+        let config = PipelineConfig {
+            worker_writes: matches!(writes, Writes::Worker(_)),
+            ..inner.pipeline_config(options)?
+        };
         let pipeline = Pipeline::new(config, policy, inner.costs)?;
         let buffers = SlotBuffer::allocate(config.depth, config.slot_bytes as usize)?;
         let device = inner.device.open_queue(&QueueConfig {
@@ -260,16 +263,8 @@ impl Volume {
         })?;
         let lane = match (&inner.cipher, &inner.workers) {
             (Some(cipher), Some(workers)) => {
-                let write_thread = rules
-                    .write_thread
-                    .then(|| self.write_thread(workers))
-                    .transpose()?;
-                Some(exec::Lane::open(
-                    workers,
-                    Arc::clone(cipher),
-                    config.depth,
-                    write_thread.as_ref(),
-                )?)
+                let cipher = Arc::clone(cipher);
+                Some(exec::Lane::open(workers, cipher, config.depth, writes)?)
             }
             _ => None,
         };
@@ -339,6 +334,21 @@ impl Volume {
         self.inner.costs
     }
 
+    /// What serves a queue's route for writes.
+    fn writes(&self, route: WriteRoute) -> Result<Writes> {
+        let inner = &*self.inner;
+        Ok(match (route, &inner.cipher, &inner.workers) {
+            (WriteRoute::Worker, Some(_), Some(_)) => {
+                let device = inner.device.immediate();
+                device.map_or(Writes::Return, Writes::Worker)
+            }
+            (WriteRoute::WriteThread, Some(_), Some(workers)) => {
+                Writes::WriteThread(self.write_thread(workers)?)
+            }
+            _ => Writes::Return,
+        })
+    }
+
     /// The one write thread of the volume, started by the first queue that needs it.
     fn write_thread(&self, workers: &Arc<WorkerPool>) -> Result<Arc<WriteThread>> {
         let mut slot = self
@@ -383,6 +393,7 @@ impl Inner {
                 .map_or(0, |cipher| cipher.sector_size().bytes() as u32),
             allow_discards: self.allow_discards,
             read_only: self.read_only,
+            worker_writes: false,
         })
     }
 }

@@ -728,3 +728,46 @@ fn a_device_is_shared_between_threads() {
     shared::<dyn Device>();
     shared::<Arc<dyn Device>>();
 }
+
+#[test]
+fn devices_that_are_done_at_once_take_writes_from_any_thread() {
+    each(|subject, fixture| {
+        let immediate = fixture.device.immediate();
+        assert_eq!(immediate.is_some(), subject.engine == "immediate");
+        let Some(immediate) = immediate else {
+            return;
+        };
+        let fua = Flags::FUA;
+        thread::scope(|scope| {
+            for thread in 0..4 {
+                let immediate = Arc::clone(&immediate);
+                scope.spawn(move || {
+                    // Neighbours, so that the threads meet in whatever the device locks.
+                    for block in (thread..64).step_by(4) {
+                        let data = [block as u8 + 1; BLOCK_BYTES as usize];
+                        let result = immediate.write(block * BLOCK_BYTES, &data, fua);
+                        assert_eq!(result, Ok(BLOCK_BYTES));
+                    }
+                });
+            }
+        });
+        let mut rig = Rig::open(subject, &*fixture.device, 4);
+        if subject.stores {
+            assert!((0..64).all(|block| rig.holds(block, block as u8 + 1)));
+        }
+        let size_bytes = fixture.device.info().size_bytes;
+        let data = [0; BLOCK_BYTES as usize];
+        for (offset_bytes, len) in [
+            (0, 0),
+            (100, 512),
+            (0, 100),
+            (size_bytes, 512),
+            (u64::MAX, 512),
+        ] {
+            let result = immediate.write(offset_bytes, &data[..len], fua);
+            assert_eq!(result, Err(Errno::EINVAL), "{offset_bytes} {len}");
+        }
+        let read_only = fixture.read_only.as_ref().unwrap().immediate().unwrap();
+        assert_eq!(read_only.write(0, &data, fua), Err(Errno::EROFS));
+    });
+}

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use crypt_core::buffer::{Area, SlotBuffer};
 use crypt_core::error::{Errno, ErrorKind};
-use crypt_core::exec::{DoneKind, Lane, Pinning, Route, Source, Work, WorkerPool, run_span};
+use crypt_core::exec::{
+    DoneKind, Lane, Pinning, Route, Source, Work, WorkerPool, Writes, run_span,
+};
 use crypt_core::policy::Direction;
 use crypt_core::request::Flags;
 use crypt_core::units::{SectorIndex, SectorSize};
@@ -32,7 +34,7 @@ fn no_wake_up_is_lost_over_many_sleeps_on_both_sides() {
     let cipher = Arc::new(AddressCipher(SectorSize::B512));
     let threads: Vec<_> = (0..2_u64)
         .map(|thread| {
-            let mut lane = Lane::open(&pool, cipher.clone(), 4, None).unwrap();
+            let mut lane = Lane::open(&pool, cipher.clone(), 4, Writes::Return).unwrap();
             std::thread::spawn(move || {
                 let mut buffers = SlotBuffer::allocate(4, 4096).unwrap();
                 for round in 0..5_000_u64 {
@@ -76,7 +78,7 @@ proptest! {
         assists in 0_usize..4,
     ) {
         let cipher = Arc::new(AddressCipher(size));
-        let mut lane = Lane::open(&pool(2), cipher.clone(), 1, None).unwrap();
+        let mut lane = Lane::open(&pool(2), cipher.clone(), 1, Writes::Return).unwrap();
         let len = sectors * size.bytes();
         let mut buffer = slot(len);
         let area_len = buffer.area_len();
@@ -112,7 +114,7 @@ fn a_panic_in_one_part_fails_the_work_with_eio_and_the_workers_live_on() {
     let cipher = Arc::new(GateCipher::with_bad_sector(5));
     cipher.open();
     let pool = pool(2);
-    let mut lane = Lane::open(&pool, cipher.clone(), 1, None).unwrap();
+    let mut lane = Lane::open(&pool, cipher.clone(), 1, Writes::Return).unwrap();
     let mut buffer = slot(4096);
     for _ in 0..20 {
         let mut work = encrypt(1, 4096, buffer);
@@ -138,7 +140,7 @@ fn a_panic_in_one_part_fails_the_work_with_eio_and_the_workers_live_on() {
 fn nothing_is_posted_before_all_parts_have_ended() {
     let cipher = Arc::new(GateCipher::default());
     let pool = pool(2);
-    let mut lane = Lane::open(&pool, cipher.clone(), 1, None).unwrap();
+    let mut lane = Lane::open(&pool, cipher.clone(), 1, Writes::Return).unwrap();
     let mut work = encrypt(1, 4096, slot(4096));
     work.parts = NonZeroU8::new(3).unwrap();
     lane.hand_off(work).unwrap();
@@ -157,7 +159,7 @@ fn a_full_pool_a_full_lane_and_malformed_work_are_given_back() {
     let mut settings = config(1);
     settings.queue_parts = NonZeroUsize::new(2).unwrap();
     let pool = WorkerPool::start(&settings).unwrap();
-    let mut lane = Lane::open(&pool, cipher.clone(), 8, None).unwrap();
+    let mut lane = Lane::open(&pool, cipher.clone(), 8, Writes::Return).unwrap();
     let mut buffers = SlotBuffer::allocate(8, 4096).unwrap();
     let mut accepted = 0;
     let refused = loop {
@@ -191,7 +193,7 @@ fn a_full_pool_a_full_lane_and_malformed_work_are_given_back() {
     };
     buffer = lane.hand_off(unroutable).unwrap_err().buffer;
 
-    let mut narrow = Lane::open(&pool, cipher, 1, None).unwrap();
+    let mut narrow = Lane::open(&pool, cipher, 1, Writes::Return).unwrap();
     narrow.hand_off(encrypt(1, 512, buffer)).unwrap();
     let work = narrow
         .hand_off(encrypt(2, 512, buffers.pop().unwrap()))
@@ -203,7 +205,7 @@ fn a_full_pool_a_full_lane_and_malformed_work_are_given_back() {
 fn shutdown_completes_what_is_queued_and_refuses_the_rest() {
     let cipher = Arc::new(GateCipher::default());
     let pool = pool(1);
-    let mut lane = Lane::open(&pool, cipher.clone(), 16, None).unwrap();
+    let mut lane = Lane::open(&pool, cipher.clone(), 16, Writes::Return).unwrap();
     let mut buffers = SlotBuffer::allocate(17, 4096).unwrap();
     for token in 0..16 {
         let mut work = encrypt(token, 4096, buffers.pop().unwrap());
@@ -230,7 +232,7 @@ fn a_hand_off_that_races_with_the_shutdown_still_comes_back() {
     let cipher = Arc::new(AddressCipher(SectorSize::B512));
     for _ in 0..200 {
         let pool = pool(2);
-        let mut lane = Lane::open(&pool, cipher.clone(), 8, None).unwrap();
+        let mut lane = Lane::open(&pool, cipher.clone(), 8, Writes::Return).unwrap();
         let buffers = SlotBuffer::allocate(8, 4096).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| pool.shutdown());
@@ -247,7 +249,7 @@ fn a_hand_off_that_races_with_the_shutdown_still_comes_back() {
 fn dropping_a_lane_waits_for_its_work_and_frees_its_memory() {
     let cipher = Arc::new(GateCipher::default());
     let pool = pool(1);
-    let mut lane = Lane::open(&pool, cipher.clone(), 4, None).unwrap();
+    let mut lane = Lane::open(&pool, cipher.clone(), 4, Writes::Return).unwrap();
     for buffer in SlotBuffer::allocate(4, 4096).unwrap() {
         lane.hand_off(encrypt(1, 4096, buffer)).unwrap();
     }
@@ -265,7 +267,7 @@ fn dropping_a_lane_waits_for_its_work_and_frees_its_memory() {
 fn a_queue_can_run_what_it_handed_off_itself() {
     let cipher = Arc::new(GateCipher::default());
     let pool = pool(1);
-    let mut lane = Lane::open(&pool, cipher.clone(), 3, None).unwrap();
+    let mut lane = Lane::open(&pool, cipher.clone(), 3, Writes::Return).unwrap();
     assert!(!lane.assist(), "nothing is queued");
     // The worker is held up with one part; the others can only be run here.
     let mut buffers = SlotBuffer::allocate(2, 4096).unwrap();
@@ -275,7 +277,7 @@ fn a_queue_can_run_what_it_handed_off_itself() {
         std::thread::yield_now();
     }
     let free = Arc::new(AddressCipher(SectorSize::B512));
-    let mut other = Lane::open(&pool, free, 3, None).unwrap();
+    let mut other = Lane::open(&pool, free, 3, Writes::Return).unwrap();
     let mut work = encrypt(1, 4096, buffers.pop().unwrap());
     work.parts = NonZeroU8::new(4).unwrap();
     other.hand_off(work).unwrap();
@@ -295,7 +297,7 @@ fn a_queue_can_run_what_it_handed_off_itself() {
 #[test]
 fn collect_never_grows_the_vector() {
     let cipher = Arc::new(AddressCipher(SectorSize::B512));
-    let mut lane = Lane::open(&pool(1), cipher, 8, None).unwrap();
+    let mut lane = Lane::open(&pool(1), cipher, 8, Writes::Return).unwrap();
     for buffer in SlotBuffer::allocate(8, 4096).unwrap() {
         lane.hand_off(encrypt(1, 512, buffer)).unwrap();
     }
@@ -313,7 +315,7 @@ fn collect_never_grows_the_vector() {
 #[test]
 fn times_of_a_work_are_measured() {
     let cipher = Arc::new(GateCipher::default());
-    let mut lane = Lane::open(&pool(1), cipher.clone(), 2, None).unwrap();
+    let mut lane = Lane::open(&pool(1), cipher.clone(), 2, Writes::Return).unwrap();
     let mut buffers = SlotBuffer::allocate(2, 4096).unwrap();
     lane.hand_off(encrypt(0, 512, buffers.pop().unwrap()))
         .unwrap();
@@ -338,7 +340,7 @@ fn same_cpu_work_runs_on_the_worker_of_the_cpu_that_handed_it_off() {
     let pinned = WorkerPool::start(&settings).unwrap();
     let cipher = Arc::new(AddressCipher(SectorSize::B512));
     for (pool, misses) in [(pinned, 0), (pool(2), 1)] {
-        let mut lane = Lane::open(&pool, cipher.clone(), 1, None).unwrap();
+        let mut lane = Lane::open(&pool, cipher.clone(), 1, Writes::Return).unwrap();
         let mut work = encrypt(1, 512, slot(4096));
         work.same_cpu = true;
         lane.hand_off(work).unwrap();
@@ -363,6 +365,6 @@ fn settings_that_cannot_be_had_are_refused_by_name() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     }
     let cipher = Arc::new(AddressCipher(SectorSize::B512));
-    let error = Lane::open(&pool(1), cipher, 0, None).unwrap_err();
+    let error = Lane::open(&pool(1), cipher, 0, Writes::Return).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }

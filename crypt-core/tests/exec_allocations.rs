@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crypt_core::buffer::SlotBuffer;
 use crypt_core::device::memory::MemoryDevice;
-use crypt_core::exec::{Done, Lane, Route, Work, WriteThread, WriteThreadConfig};
+use crypt_core::exec::{Done, Lane, Route, Work, WriteThread, WriteThreadConfig, Writes};
 use crypt_core::request::Flags;
 use crypt_core::units::SectorSize;
 use exec_support::{AddressCipher, encrypt, pool};
@@ -84,7 +84,13 @@ fn hand_offs_allocate_nothing() {
     let device = Arc::new(MemoryDevice::new(1 << 20).unwrap());
     let writes = WriteThread::start(&pool, device, WriteThreadConfig::default()).unwrap();
     let cipher = Arc::new(AddressCipher(SectorSize::B4096));
-    let mut lane = Lane::open(&pool, cipher, DEPTH as u32, Some(&writes)).unwrap();
+    let mut lane = Lane::open(
+        &pool,
+        cipher,
+        DEPTH as u32,
+        Writes::WriteThread(writes.clone()),
+    )
+    .unwrap();
     let mut buffers = SlotBuffer::allocate(DEPTH as u32, 8192).unwrap();
     let mut done = Vec::with_capacity(DEPTH);
     // Threads allocate while they start, which may be after the first hand-offs.

@@ -14,7 +14,9 @@ use crypt_core::device::faulty::{FaultPlan, FaultyDevice};
 use crypt_core::device::memory::MemoryDevice;
 use crypt_core::exec::{WorkerConfig, WorkerPool};
 use crypt_core::key::Key;
-use crypt_core::policy::{Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec};
+use crypt_core::policy::{
+    Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec, WriteRoute,
+};
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::spec::CipherSpec;
 use crypt_core::units::{ByteLength, SectorIndex, SectorSize};
@@ -184,13 +186,21 @@ fn placements() -> impl Strategy<Value = Vec<Placement>> {
     prop::collection::vec(placement, 1..8)
 }
 
+fn write_routes() -> impl Strategy<Value = WriteRoute> {
+    prop_oneof![
+        Just(WriteRoute::Queue),
+        Just(WriteRoute::Worker),
+        Just(WriteRoute::WriteThread),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn bytes_and_results_do_not_depend_on_placement(
         steps in steps(),
         script in placements(),
-        write_thread: bool,
+        writes in write_routes(),
         same_cpu: bool,
         wake_each: bool,
         assist: bool,
@@ -209,7 +219,7 @@ proptest! {
         let expected = run(|| PolicySpec::Inline.build(), 1, &none, &steps);
         prop_assert!(expected.1.iter().all(Result::is_ok));
 
-        let rules = OffloadRules { write_thread, same_cpu, wake_each, assist, ..OffloadRules::default() };
+        let rules = OffloadRules { writes, same_cpu, wake_each, assist, ..OffloadRules::default() };
         let scripted = Scripted { script, next: 0, rules };
         let actual = run(move || Box::new(scripted.clone()), depth, &faults, &steps);
         prop_assert!(actual == expected, "scripted, depth {}", depth);
@@ -217,6 +227,7 @@ proptest! {
         let policies = [
             "inline",
             "workqueue",
+            "workqueue:submit_from_crypt_cpus",
             "workqueue:submit_from_crypt_cpus,same_cpu_crypt",
             "workqueue:no_read_workqueue",
             "workqueue:no_write_workqueue",

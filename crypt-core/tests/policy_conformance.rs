@@ -50,6 +50,7 @@ fn any_costs() -> impl Strategy<Value = Costs> {
         any_cost(),
         any_cost(),
         any_cost(),
+        any_cost(),
     ]
     .prop_map(|c| Costs {
         encrypt_ns_per_byte: c[0],
@@ -58,6 +59,7 @@ fn any_costs() -> impl Strategy<Value = Costs> {
         handoff_asleep_ns: c[3],
         handoff_self_ns: c[4],
         wake_self_ns: c[5],
+        write_ns_per_byte: c[6],
     })
 }
 
@@ -92,6 +94,7 @@ fn outcome(job: Job, placement: Placement) -> Outcome {
         job,
         placement,
         cipher_ns: u64::from(job.len_bytes) / 5,
+        device_ns: 0,
         wait_ns: 300,
         total_ns: u64::from(job.len_bytes),
     }

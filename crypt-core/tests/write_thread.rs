@@ -15,7 +15,7 @@ use crypt_core::device::{
     Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
 };
 use crypt_core::error::{Errno, ErrorKind, Result};
-use crypt_core::exec::{DoneKind, Lane, Route, Work, WriteThread, WriteThreadConfig};
+use crypt_core::exec::{DoneKind, Lane, Route, Work, WriteThread, WriteThreadConfig, Writes};
 use crypt_core::request::Flags;
 use crypt_core::units::SectorSize;
 use exec_support::{AddressCipher, encrypt, pool, wait_for};
@@ -52,7 +52,8 @@ fn writes_reach_the_device_and_their_results_the_lane_that_sent_them() {
         .map(|thread| {
             let (pool, writes) = (Arc::clone(&pool), Arc::clone(&writes));
             std::thread::spawn(move || {
-                let mut lane = Lane::open(&pool, cipher(), 8, Some(&writes)).unwrap();
+                let mut lane =
+                    Lane::open(&pool, cipher(), 8, Writes::WriteThread(writes.clone())).unwrap();
                 let mut buffers = SlotBuffer::allocate(8, BLOCK as usize).unwrap();
                 for round in 0..500 {
                     for n in 0..8 {
@@ -79,7 +80,7 @@ fn a_failed_write_and_a_failed_cipher_are_ordinary_results() {
     let pool = pool(1);
     let device = Arc::new(NullDevice::new(4 * BLOCK));
     let writes = WriteThread::start(&pool, device, config(8)).unwrap();
-    let mut lane = Lane::open(&pool, cipher(), 2, Some(&writes)).unwrap();
+    let mut lane = Lane::open(&pool, cipher(), 2, Writes::WriteThread(writes.clone())).unwrap();
     let mut buffers = SlotBuffer::allocate(2, BLOCK as usize).unwrap();
     // Past the end of the device.
     lane.hand_off(write(4 * BLOCK, buffers.pop().unwrap()))
@@ -90,7 +91,7 @@ fn a_failed_write_and_a_failed_cipher_are_ordinary_results() {
 
     let broken = Arc::new(exec_support::GateCipher::with_bad_sector(0));
     broken.open();
-    let mut lane = Lane::open(&pool, broken, 2, Some(&writes)).unwrap();
+    let mut lane = Lane::open(&pool, broken, 2, Writes::WriteThread(writes.clone())).unwrap();
     lane.hand_off(write(0, buffers.pop().unwrap())).unwrap();
     let done = wait_for(&mut lane, 1).remove(0);
     assert_eq!(
@@ -104,7 +105,7 @@ fn a_failed_write_and_a_failed_cipher_are_ordinary_results() {
 fn writes_that_pile_up_are_issued_in_sector_order() {
     let (pool, device) = (pool(2), Arc::new(TestDevice::default()));
     let writes = WriteThread::start(&pool, device.clone(), config(64)).unwrap();
-    let mut lane = Lane::open(&pool, cipher(), 33, Some(&writes)).unwrap();
+    let mut lane = Lane::open(&pool, cipher(), 33, Writes::WriteThread(writes.clone())).unwrap();
     let mut buffers = SlotBuffer::allocate(33, BLOCK as usize).unwrap();
     // The thread is held up at the device with the first write while the others arrive.
     lane.hand_off(write(0, buffers.pop().unwrap())).unwrap();
@@ -136,7 +137,7 @@ fn a_device_queue_that_panics_fails_its_writes_and_all_later_ones() {
     });
     let pool = pool(1);
     let writes = WriteThread::start(&pool, device, config(8)).unwrap();
-    let mut lane = Lane::open(&pool, cipher(), 4, Some(&writes)).unwrap();
+    let mut lane = Lane::open(&pool, cipher(), 4, Writes::WriteThread(writes.clone())).unwrap();
     for _ in 0..3 {
         for buffer in SlotBuffer::allocate(4, BLOCK as usize).unwrap() {
             lane.hand_off(write(0, buffer)).unwrap();
@@ -151,15 +152,15 @@ fn a_device_queue_that_panics_fails_its_writes_and_all_later_ones() {
 fn lanes_are_admitted_only_as_long_as_there_is_room() {
     let pool = pool(1);
     let writes = WriteThread::start(&pool, Arc::new(NullDevice::new(BLOCK)), config(8)).unwrap();
-    let first = Lane::open(&pool, cipher(), 6, Some(&writes)).unwrap();
-    let error = Lane::open(&pool, cipher(), 3, Some(&writes)).unwrap_err();
+    let first = Lane::open(&pool, cipher(), 6, Writes::WriteThread(writes.clone())).unwrap();
+    let error = Lane::open(&pool, cipher(), 3, Writes::WriteThread(writes.clone())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LimitExceeded);
     assert!(
         error.to_string().contains("8 writes in flight, 6 of them"),
         "{error}"
     );
     drop(first);
-    Lane::open(&pool, cipher(), 8, Some(&writes)).unwrap();
+    Lane::open(&pool, cipher(), 8, Writes::WriteThread(writes.clone())).unwrap();
 }
 
 #[test]

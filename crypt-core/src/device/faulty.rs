@@ -2,7 +2,7 @@
 //! `EAGAIN`, transfers of nothing, torn writes, completions out of order.
 //!
 //! The same seed, plan and sequence of operations give the same faults; each queue of a device has
-//! its own stream, in the order of opening. At most one fault hits an operation. What was injected
+//! its own stream, in the order of opening, and so has each handle for writing from any thread. At most one fault hits an operation. What was injected
 //! is counted, so that a test can tell that its faults took place.
 //!
 //! Buffers and drop behave as in the device underneath; nothing allocates after opening.
@@ -11,16 +11,17 @@
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::device::ready::Ready;
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, ImmediateDevice, Pushed,
+    QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Result};
-use crate::request::Op;
+use crate::request::{Flags, Op};
 use crate::units::SECTOR_BYTES;
 
 /// What goes wrong, and how often. Rates are shares of operations, from 0 to 1; together at most 1.
@@ -67,7 +68,7 @@ pub struct FaultyDevice {
     inner: Arc<dyn Device>,
     plan: FaultPlan,
     counters: Arc<Counters>,
-    queues: AtomicU64,
+    streams: AtomicU64,
 }
 
 impl FaultyDevice {
@@ -78,7 +79,7 @@ impl FaultyDevice {
             inner,
             plan,
             counters: Arc::default(),
-            queues: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
         }
     }
 
@@ -94,6 +95,18 @@ impl FaultyDevice {
             torn: read(&self.counters.torn),
         }
     }
+
+    /// The next stream of faults.
+    fn faults(&self) -> Faults {
+        let stream = self.streams.fetch_add(1, Ordering::Relaxed);
+        let seed = self.plan.seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Faults {
+            block_bytes: u64::from(self.inner.info().logical_block_bytes.max(1)),
+            plan: self.plan.clone(),
+            counters: Arc::clone(&self.counters),
+            random: fastrand::Rng::with_seed(seed),
+        }
+    }
 }
 
 impl Device for FaultyDevice {
@@ -106,19 +119,47 @@ impl Device for FaultyDevice {
     }
 
     fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
-        let queue = self.queues.fetch_add(1, Ordering::Relaxed);
-        let stream = self.plan.seed ^ queue.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Ok(Box::new(FaultyQueue {
             inner: self.inner.open_queue(config)?,
-            block_bytes: u64::from(self.inner.info().logical_block_bytes.max(1)),
-            plan: self.plan.clone(),
-            counters: Arc::clone(&self.counters),
-            random: fastrand::Rng::with_seed(stream),
+            faults: self.faults(),
             records: vec![Record::default(); config.depth as usize].into(),
             free: (0..config.depth).collect(),
             arrived: Vec::with_capacity(config.depth as usize),
             ready: Ready::with_depth(config.depth),
         }))
+    }
+
+    fn immediate(&self) -> Option<Arc<dyn ImmediateDevice>> {
+        let inner = self.inner.immediate()?;
+        let faults = Mutex::new(self.faults());
+        Some(Arc::new(FaultyWrites { inner, faults }))
+    }
+}
+
+/// Writes from any thread, with faults in the order in which the threads come.
+#[derive(Debug)]
+struct FaultyWrites {
+    inner: Arc<dyn ImmediateDevice>,
+    faults: Mutex<Faults>,
+}
+
+impl ImmediateDevice for FaultyWrites {
+    fn write(&self, offset_bytes: u64, data: &[u8], flags: Flags) -> Result<u64, Errno> {
+        let len_bytes = data.len() as u64;
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = faults.draw(Op::Write, offset_bytes, len_bytes);
+        let arriving_bytes = faults.arriving_bytes(fault, len_bytes);
+        drop(faults);
+        let arriving = usize::try_from(arriving_bytes).unwrap_or(usize::MAX);
+        let arriving = data.get(..arriving).unwrap_or(data);
+        let write = || self.inner.write(offset_bytes, arriving, flags);
+        match fault {
+            Fault::None | Fault::Short => write(),
+            Fault::Error => Err(Errno::EIO),
+            Fault::Again => Err(Errno::EAGAIN),
+            Fault::Zero => Ok(0),
+            Fault::Torn => write().and(Err(Errno::EIO)),
+        }
     }
 }
 
@@ -150,13 +191,79 @@ enum Fault {
     Torn,
 }
 
+/// One stream of faults.
+#[derive(Debug)]
+struct Faults {
+    plan: FaultPlan,
+    block_bytes: u64,
+    counters: Arc<Counters>,
+    random: fastrand::Rng,
+}
+
+impl Faults {
+    /// Draws the fault of an operation, and counts it. One draw per operation, whatever comes of it.
+    fn draw(&mut self, op: Op, offset_bytes: u64, len_bytes: u64) -> Fault {
+        let fault = self.choose(op, offset_bytes, len_bytes);
+        let counter = match fault {
+            Fault::None => return fault,
+            Fault::Error => &self.counters.errors,
+            Fault::Again => &self.counters.eagain,
+            Fault::Short => &self.counters.short,
+            Fault::Zero => &self.counters.zero,
+            Fault::Torn => &self.counters.torn,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        fault
+    }
+
+    fn choose(&mut self, op: Op, offset_bytes: u64, len_bytes: u64) -> Fault {
+        let draw = self.random.f64();
+        if op != Op::Flush && self.touches_bad_sector(offset_bytes, len_bytes) {
+            return Fault::Error;
+        }
+        let transfer = matches!(op, Op::Read | Op::Write);
+        let splits = transfer && len_bytes / self.block_bytes > 1;
+        let rates = [
+            (Fault::Error, self.plan.error_rate, true),
+            (Fault::Again, self.plan.eagain_rate, true),
+            (Fault::Short, self.plan.short_rate, splits),
+            (Fault::Zero, self.plan.zero_rate, transfer),
+            (Fault::Torn, self.plan.torn_rate, op == Op::Write),
+        ];
+        let mut limit = 0.0;
+        for (fault, rate, applies) in rates {
+            limit += rate;
+            if draw < limit {
+                return if applies { fault } else { Fault::None };
+            }
+        }
+        Fault::None
+    }
+
+    fn touches_bad_sector(&self, offset_bytes: u64, len_bytes: u64) -> bool {
+        let first = offset_bytes / SECTOR_BYTES;
+        let end = offset_bytes
+            .saturating_add(len_bytes)
+            .div_ceil(SECTOR_BYTES);
+        let mut bad = self.plan.bad_sectors.iter();
+        bad.any(|range| range.start.max(first) < range.end.min(end))
+    }
+
+    /// How much of a transfer of `len_bytes` reaches the device, where any does.
+    fn arriving_bytes(&mut self, fault: Fault, len_bytes: u64) -> u64 {
+        let blocks = len_bytes / self.block_bytes;
+        match fault {
+            Fault::Short if blocks > 1 => self.block_bytes * self.random.u64(1..blocks),
+            Fault::Torn if blocks > 1 => self.block_bytes * self.random.u64(1..=blocks),
+            _ => len_bytes,
+        }
+    }
+}
+
 /// Data plane of [`FaultyDevice`].
 struct FaultyQueue {
     inner: Box<dyn DeviceQueue>,
-    block_bytes: u64,
-    plan: FaultPlan,
-    counters: Arc<Counters>,
-    random: fastrand::Rng,
+    faults: Faults,
     /// One per operation that is not reaped; `free` has the others. The index is the inner token.
     records: Box<[Record]>,
     free: Vec<u32>,
@@ -170,13 +277,17 @@ impl DeviceQueue for FaultyQueue {
         if self.free.len() <= self.ready.len() {
             return Err(op);
         }
-        match self.choose(&op) {
+        let fault = self.faults.draw(op.op, op.offset_bytes, op.len_bytes);
+        match fault {
             Fault::None => self.forward(op, None),
-            Fault::Error => self.refuse(op, Err(Errno::EIO), |counters| &counters.errors),
-            Fault::Again => self.refuse(op, Err(Errno::EAGAIN), |counters| &counters.eagain),
-            Fault::Zero => self.refuse(op, Ok(0), |counters| &counters.zero),
-            Fault::Short => self.cut_short(op),
-            Fault::Torn => self.tear(op),
+            Fault::Error => self.refuse(op, Err(Errno::EIO)),
+            Fault::Again => self.refuse(op, Err(Errno::EAGAIN)),
+            Fault::Zero => self.refuse(op, Ok(0)),
+            Fault::Short | Fault::Torn => {
+                let failure = (fault == Fault::Torn).then_some(Errno::EIO);
+                let len_bytes = self.faults.arriving_bytes(fault, op.len_bytes);
+                self.forward(DeviceOp { len_bytes, ..op }, failure)
+            }
         }
     }
 
@@ -200,11 +311,11 @@ impl DeviceQueue for FaultyQueue {
             self.ready.push(completion);
         }
         self.arrived = arrived;
-        if self.plan.reorder {
+        if self.faults.plan.reorder {
             while self.ready.len() > 0 && done.len() < done.capacity() {
                 done.push(
                     self.ready
-                        .swap_remove(self.random.usize(..self.ready.len())),
+                        .swap_remove(self.faults.random.usize(..self.ready.len())),
                 );
             }
         } else {
@@ -225,69 +336,10 @@ impl DeviceQueue for FaultyQueue {
 }
 
 impl FaultyQueue {
-    /// Draws the fault of an operation. One draw per operation, whatever comes of it.
-    fn choose(&mut self, op: &DeviceOp) -> Fault {
-        let draw = self.random.f64();
-        if self.touches_bad_sector(op) {
-            return Fault::Error;
-        }
-        let transfer = matches!(op.op, Op::Read | Op::Write);
-        let rates = [
-            (Fault::Error, self.plan.error_rate, true),
-            (Fault::Again, self.plan.eagain_rate, true),
-            (Fault::Short, self.plan.short_rate, transfer),
-            (Fault::Zero, self.plan.zero_rate, transfer),
-            (Fault::Torn, self.plan.torn_rate, op.op == Op::Write),
-        ];
-        let mut limit = 0.0;
-        for (fault, rate, applies) in rates {
-            limit += rate;
-            if draw < limit {
-                return if applies { fault } else { Fault::None };
-            }
-        }
-        Fault::None
-    }
-
-    fn touches_bad_sector(&self, op: &DeviceOp) -> bool {
-        let first = op.offset_bytes / SECTOR_BYTES;
-        let end = op
-            .offset_bytes
-            .saturating_add(op.len_bytes)
-            .div_ceil(SECTOR_BYTES);
-        let mut bad = self.plan.bad_sectors.iter();
-        op.op != Op::Flush && bad.any(|range| range.start.max(first) < range.end.min(end))
-    }
-
     /// Ends an operation here.
-    fn refuse(
-        &mut self,
-        op: DeviceOp,
-        result: Result<u64, Errno>,
-        counter: fn(&Counters) -> &AtomicU64,
-    ) -> Result<Pushed, DeviceOp> {
-        counter(&self.counters).fetch_add(1, Ordering::Relaxed);
+    fn refuse(&mut self, op: DeviceOp, result: Result<u64, Errno>) -> Result<Pushed, DeviceOp> {
         self.ready.finish(op, result);
         Ok(Pushed::Queued)
-    }
-
-    fn cut_short(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
-        let blocks = op.len_bytes / self.block_bytes;
-        if blocks < 2 {
-            return self.forward(op, None);
-        }
-        self.counters.short.fetch_add(1, Ordering::Relaxed);
-        op.len_bytes = self.block_bytes * self.random.u64(1..blocks);
-        self.forward(op, None)
-    }
-
-    fn tear(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
-        self.counters.torn.fetch_add(1, Ordering::Relaxed);
-        let blocks = op.len_bytes / self.block_bytes;
-        if blocks > 1 {
-            op.len_bytes = self.block_bytes * self.random.u64(1..=blocks);
-        }
-        self.forward(op, Some(Errno::EIO))
     }
 
     /// Hands an operation to the inner device under a token of ours.

@@ -54,20 +54,35 @@ impl Limits {
         if op.op == Op::Flush {
             return Ok(());
         }
-        let end_bytes = op.offset_bytes.checked_add(op.len_bytes);
-        let fits = end_bytes.is_some_and(|end_bytes| end_bytes <= self.size_bytes);
-        let misaligned = (op.offset_bytes | op.len_bytes) & self.block_mask != 0;
-        if !fits || misaligned || op.len_bytes == 0 {
-            return Err(Errno::EINVAL);
-        }
-        if self.read_only && op.op.is_write() {
-            return Err(Errno::EROFS);
-        }
+        self.check_range(op.op, op.offset_bytes, op.len_bytes)?;
         match op.op {
             Op::Read | Op::Write => self.check_memory(op),
             Op::Discard if !self.can_discard => Err(Errno::EOPNOTSUPP),
             _ => Ok(()),
         }
+    }
+
+    /// Whether `len_bytes` at `offset_bytes` may be written, from memory that the caller has.
+    ///
+    /// # Errors
+    /// As [`Limits::check`].
+    #[inline]
+    pub(crate) fn check_write(&self, offset_bytes: u64, len_bytes: u64) -> Result<(), Errno> {
+        self.check_range(Op::Write, offset_bytes, len_bytes)
+    }
+
+    #[inline]
+    fn check_range(&self, op: Op, offset_bytes: u64, len_bytes: u64) -> Result<(), Errno> {
+        let end_bytes = offset_bytes.checked_add(len_bytes);
+        let fits = end_bytes.is_some_and(|end_bytes| end_bytes <= self.size_bytes);
+        let misaligned = (offset_bytes | len_bytes) & self.block_mask != 0;
+        if !fits || misaligned || len_bytes == 0 {
+            return Err(Errno::EINVAL);
+        }
+        if self.read_only && op.is_write() {
+            return Err(Errno::EROFS);
+        }
+        Ok(())
     }
 
     #[inline]

@@ -20,20 +20,21 @@ use std::time::Duration;
 use crate::device::limits::Limits;
 use crate::device::ready::wait_readable;
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, ImmediateDevice, Pushed,
+    QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::pages::Pages;
-use crate::request::Op;
+use crate::request::{Flags, Op};
 
 /// Bytes behind one lock.
-const STRIPE_BYTES: u64 = 1 << 20;
+const STRIPE_BYTES: u64 = 64 << 10;
 
 /// A RAM disk.
 #[derive(Clone)]
 pub struct MemoryDevice {
     info: DeviceInfo,
-    stripes: Arc<[RwLock<Pages>]>,
+    stripes: Stripes,
 }
 
 impl MemoryDevice {
@@ -58,6 +59,7 @@ impl MemoryDevice {
             can_discard: true,
             read_only: false,
         };
+        let stripes = Stripes(stripes);
         Ok(Self { info, stripes })
     }
 
@@ -85,15 +87,28 @@ impl Device for MemoryDevice {
     fn open_queue(&self, _config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
         Ok(Box::new(MemoryQueue {
             limits: Limits::new(&self.info),
-            stripes: Arc::clone(&self.stripes),
+            stripes: self.stripes.clone(),
         }))
+    }
+
+    fn immediate(&self) -> Option<Arc<dyn ImmediateDevice>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl ImmediateDevice for MemoryDevice {
+    fn write(&self, offset_bytes: u64, data: &[u8], _flags: Flags) -> Result<u64, Errno> {
+        let len_bytes = data.len() as u64;
+        Limits::new(&self.info).check_write(offset_bytes, len_bytes)?;
+        self.stripes.write(offset_bytes, data);
+        Ok(len_bytes)
     }
 }
 
 /// Data plane of [`MemoryDevice`].
 struct MemoryQueue {
     limits: Limits,
-    stripes: Arc<[RwLock<Pages>]>,
+    stripes: Stripes,
 }
 
 impl DeviceQueue for MemoryQueue {
@@ -122,18 +137,22 @@ impl MemoryQueue {
     /// Runs a checked operation; the number of bytes it covered.
     fn execute(&self, op: &mut DeviceOp) -> u64 {
         match op.op {
-            Op::Read => self.read(op),
-            Op::Write => self.write(op),
-            Op::WriteZeroes => self.write_zeroes(op.offset_bytes, op.len_bytes),
+            Op::Read => self.stripes.read(op.offset_bytes, op.memory_mut()),
+            Op::Write => self.stripes.write(op.offset_bytes, op.memory()),
+            Op::WriteZeroes => self.stripes.write_zeroes(op.offset_bytes, op.len_bytes),
             Op::Flush => return 0,
             Op::Discard | Op::Allocate => {}
         }
         op.len_bytes
     }
+}
 
-    fn read(&self, op: &mut DeviceOp) {
-        let mut offset_bytes = op.offset_bytes;
-        let mut rest = op.memory_mut();
+/// The memory, shared by the device and its queues. Ranges were checked before.
+#[derive(Clone)]
+struct Stripes(Arc<[RwLock<Pages>]>);
+
+impl Stripes {
+    fn read(&self, mut offset_bytes: u64, mut rest: &mut [u8]) {
         while !rest.is_empty() {
             let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
             let (now, later) = rest.split_at_mut(len);
@@ -143,9 +162,7 @@ impl MemoryQueue {
         }
     }
 
-    fn write(&self, op: &DeviceOp) {
-        let mut offset_bytes = op.offset_bytes;
-        let mut rest = op.memory();
+    fn write(&self, mut offset_bytes: u64, mut rest: &[u8]) {
         while !rest.is_empty() {
             let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
             let (now, later) = rest.split_at(len);
@@ -166,13 +183,13 @@ impl MemoryQueue {
 
     // A copy can't panic half-way, so a poisoned lock guards memory that is as good as any.
     fn read_lock(&self, stripe: usize) -> impl std::ops::Deref<Target = Pages> {
-        self.stripes[stripe]
+        self.0[stripe]
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_lock(&self, stripe: usize) -> impl std::ops::DerefMut<Target = Pages> {
-        self.stripes[stripe]
+        self.0[stripe]
             .write()
             .unwrap_or_else(PoisonError::into_inner)
     }

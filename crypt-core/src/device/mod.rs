@@ -16,6 +16,7 @@
 pub mod faulty;
 pub mod file;
 pub mod guard;
+mod immediate;
 mod limits;
 pub mod memory;
 pub mod model;
@@ -31,7 +32,10 @@ mod sysfs;
 use std::fmt;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use immediate::ImmediateDevice;
 
 use crate::buffer::{Area, SlotBuffer};
 use crate::error::{Errno, Result};
@@ -47,6 +51,11 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// # Errors
     /// Where the system refuses the resources; the message says which and what to use instead.
     fn open_queue(&self, config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>>;
+
+    /// A way to write from any thread without a queue; `None` unless every write is over at once.
+    fn immediate(&self) -> Option<Arc<dyn ImmediateDevice>> {
+        None
+    }
 }
 
 /// Facts about a device. All sizes in bytes.

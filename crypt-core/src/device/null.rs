@@ -7,15 +7,17 @@
 #![forbid(unsafe_code)]
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::limits::Limits;
 use crate::device::ready::wait_readable;
 use crate::device::{
-    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts,
+    Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, ImmediateDevice, Pushed,
+    QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Result};
-use crate::request::Op;
+use crate::request::{Flags, Op};
 
 /// The null device. Its size is a number only, no memory is behind it.
 #[derive(Clone, Debug)]
@@ -56,6 +58,18 @@ impl Device for NullDevice {
         Ok(Box::new(NullQueue {
             limits: Limits::new(&self.info),
         }))
+    }
+
+    fn immediate(&self) -> Option<Arc<dyn ImmediateDevice>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl ImmediateDevice for NullDevice {
+    fn write(&self, offset_bytes: u64, data: &[u8], _flags: Flags) -> Result<u64, Errno> {
+        let len_bytes = data.len() as u64;
+        let checked = Limits::new(&self.info).check_write(offset_bytes, len_bytes);
+        checked.map(|()| len_bytes)
     }
 }
 

@@ -10,7 +10,7 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lane::Lane;
+use super::lane::{Lane, Writes};
 use super::pool::WorkerPool;
 use super::span::{Source, Span, run_span};
 use super::work::{Done, Route, Work};
@@ -125,7 +125,7 @@ impl Prober {
         buffer: SlotBuffer,
     ) -> Result<Self> {
         Ok(Self {
-            lane: Lane::open(pool, Arc::clone(cipher), 1, None)?,
+            lane: Lane::open(pool, Arc::clone(cipher), 1, Writes::Return)?,
             buffer: Some(buffer),
             len_bytes: cipher.sector_size().bytes() as u32,
             clock: Clock::monotonic(),

@@ -21,12 +21,42 @@ use super::work::{Done, Route, Work};
 use super::write_thread::WriteThread;
 use crate::buffer::SlotBuffer;
 use crate::cipher::SectorCipher;
+use crate::device::ImmediateDevice;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Memory of the slots that one [`Lane::collect`] gives back. A device that copies keeps the queue's
 /// thread for as long as what it is given at once; meanwhile workers run dry, and the caller does not
 /// hear of the first request.
 const COLLECT_BYTES: usize = 256 << 10;
+
+/// How the works of a lane can get to the device without coming back first.
+#[derive(Clone, Debug, Default)]
+pub enum Writes {
+    /// They can't: [`Route::Return`] only.
+    #[default]
+    Return,
+    /// The worker writes ([`Route::Worker`]).
+    Worker(Arc<dyn ImmediateDevice>),
+    /// Through the write thread ([`Route::WriteThread`]).
+    WriteThread(Arc<WriteThread>),
+}
+
+impl Writes {
+    fn serve(&self, route: &Route) -> bool {
+        match route {
+            Route::Return => true,
+            Route::Worker { .. } => matches!(self, Self::Worker(_)),
+            Route::WriteThread { .. } => matches!(self, Self::WriteThread(_)),
+        }
+    }
+
+    fn thread(&self) -> Option<&WriteThread> {
+        match self {
+            Self::WriteThread(thread) => Some(thread),
+            Self::Return | Self::Worker(_) => None,
+        }
+    }
+}
 
 /// One queue's connection to a [`WorkerPool`]. See the module documentation.
 #[derive(Debug)]
@@ -42,12 +72,12 @@ pub struct Lane {
     rested: bool,
     seat: Seat,
     pool: Arc<WorkerPool>,
-    writes: Option<Arc<WriteThread>>,
+    writes: Writes,
 }
 
 impl Lane {
-    /// Opens a lane with room for `depth` works at a time. Works with [`Route::WriteThread`] need
-    /// `writes`.
+    /// Opens a lane with room for `depth` works at a time. Works with a route other than
+    /// [`Route::Return`] need `writes` that serve it.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for depth 0, [`ErrorKind::LimitExceeded`] where the write thread
@@ -56,7 +86,7 @@ impl Lane {
         pool: &Arc<WorkerPool>,
         cipher: Arc<dyn SectorCipher>,
         depth: u32,
-        writes: Option<&Arc<WriteThread>>,
+        writes: Writes,
     ) -> Result<Self> {
         let shared = pool.shared();
         // Whoever posts a result leaves the cell a moment later; a spare for each such thread.
@@ -66,13 +96,17 @@ impl Lane {
             return Err(Error::new(ErrorKind::InvalidInput, context));
         }
         let mailbox = Mailbox::new(cells as usize)?;
-        if let Some(writes) = writes {
-            writes.inbox().reserve(depth)?;
+        if let Some(thread) = writes.thread() {
+            thread.inbox().reserve(depth)?;
         }
         let context = TaskContext {
             cipher,
             mailbox,
-            writes: writes.map(|writes| Arc::clone(writes.inbox())),
+            writes: writes.thread().map(|thread| Arc::clone(thread.inbox())),
+            device: match &writes {
+                Writes::Worker(device) => Some(Arc::clone(device)),
+                Writes::Return | Writes::WriteThread(_) => None,
+            },
             clock: shared.clock(),
         };
         Ok(Self {
@@ -84,7 +118,7 @@ impl Lane {
             wakes: WakeAccount::default(),
             rested: true,
             pool: Arc::clone(pool),
-            writes: writes.cloned(),
+            writes,
         })
     }
 
@@ -92,12 +126,14 @@ impl Lane {
     ///
     /// # Errors
     /// Gives the work back where the pool or the lane is full, the pool has been shut down, the work
-    /// is malformed, or it is routed to a write thread that the lane doesn't have. Run it inline:
+    /// is malformed, or it has a route that the lane doesn't serve. Run it inline:
     /// [`run_span`](super::run_span) reports what is wrong with it.
     pub fn hand_off(&mut self, work: Work) -> std::result::Result<(), Work> {
-        let routable = work.route == Route::Return || self.writes.is_some();
         let parts = usize::from(work.parts.get());
-        if !routable || self.outstanding == self.depth || !self.has_room(parts) {
+        if !self.writes.serve(&work.route)
+            || self.outstanding == self.depth
+            || !self.has_room(parts)
+        {
             return Err(work);
         }
         let pool = self.pool.shared();
@@ -233,8 +269,8 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         self.tasks.wait();
-        if let Some(writes) = &self.writes {
-            writes.inbox().release(self.depth);
+        if let Some(thread) = self.writes.thread() {
+            thread.inbox().release(self.depth);
         }
         self.pool.shared().presence.leave(&mut self.seat);
     }

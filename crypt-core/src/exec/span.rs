@@ -140,8 +140,10 @@ pub(crate) fn run_in_place(
     })
 }
 
-fn guard(work: impl FnOnce()) -> Result<(), Errno> {
+/// Runs the code of a cipher or device; a panic in it is `EIO`.
+pub(crate) fn guard<T>(work: impl FnOnce() -> T) -> Result<T, Errno> {
     // The bytes of the target are plain memory whatever the cipher did to them, and the cipher is
-    // shared and immutable, so nothing observable is left half-changed.
+    // shared and immutable, so nothing observable is left half-changed. A device is shared too, and
+    // answers for itself.
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Errno::EIO)
 }

@@ -37,20 +37,22 @@ use super::cut::{Cut, Piece};
 use super::mailbox::Mailbox;
 use super::payload::Payload;
 use super::record::{PartEnd, Record};
-use super::span::Span;
 use super::work::{Done, DoneKind, Route, Work};
 use super::write_inbox::{WriteInbox, WriteTask};
 use crate::buffer::SlotBuffer;
 use crate::cipher::SectorCipher;
 use crate::clock::Clock;
+use crate::device::ImmediateDevice;
 use crate::error::Errno;
-use crate::units::{SECTOR_BYTES, SectorCount};
 
 /// What a lane's tasks share. Fixed at start.
 pub(crate) struct TaskContext {
     pub(crate) cipher: Arc<dyn SectorCipher>,
     pub(crate) mailbox: Mailbox,
+    /// The way of works with [`Route::WriteThread`].
     pub(crate) writes: Option<Arc<WriteInbox>>,
+    /// Where works with [`Route::Worker`] are written.
+    pub(crate) device: Option<Arc<dyn ImmediateDevice>>,
     pub(crate) clock: Clock,
 }
 
@@ -142,7 +144,7 @@ impl TaskOwner {
         let parts = u32::from(work.parts.get());
         let cut = Cut::new(work.len_bytes, unit.bytes() as u32, parts);
         let cell = &self.table.cells[index as usize];
-        cell.record.reset(cut.parts());
+        cell.record.reset(cut.parts(), cut.len_bytes());
         cell.fill(Payload::new(work, self.table.context.clock.now_ns()));
         Ok(Parts {
             table: NonNull::from(&*self.table),
@@ -232,24 +234,19 @@ impl Part {
         self.piece.len_bytes
     }
 
-    /// Runs the cipher over the part, and passes the task on where it was the last one. Returns the
-    /// time from the hand-off to the start of the part.
+    /// Runs the cipher over the part, writes it where that is its route, and passes the task on where
+    /// it was the last one. Returns the time from the hand-off to the start of the part.
     pub(crate) fn run(self) -> u64 {
         let (end, wait_ns) = {
             // SAFETY: the table outlives every part (module documentation).
             let table = unsafe { self.table.as_ref() };
-            let started_ns = table.context.clock.now_ns();
-            let (result, handed_off_ns) = match self.payload(table) {
-                Some(payload) => (self.run_cipher(table, payload), payload.handed_off_ns),
-                None => (Err(Errno::EIO), started_ns),
-            };
-            let ended_ns = table.context.clock.now_ns();
-            let end = PartEnd {
-                started_ns,
-                cipher_ns: ended_ns.saturating_sub(started_ns),
-                result,
-            };
-            (end, started_ns.saturating_sub(handed_off_ns))
+            match self.payload(table) {
+                Some(payload) => {
+                    let end = self.run_share(payload, &table.context);
+                    (end, end.started_ns.saturating_sub(payload.handed_off_ns))
+                }
+                None => (PartEnd::CANCELED, 0),
+            }
         };
         let (table, cell) = (self.table, self.cell);
         std::mem::forget(self);
@@ -264,21 +261,14 @@ impl Part {
         payload.as_ref()
     }
 
-    fn run_cipher(&self, table: &TaskTable, payload: &Payload) -> Result<(), Errno> {
-        let sectors = SectorCount::new(u64::from(self.piece.offset_bytes) / SECTOR_BYTES);
-        let span = Span {
-            first: payload
-                .span
-                .first
-                .checked_add(sectors)
-                .ok_or(Errno::EINVAL)?,
-            area_offset_bytes: self.piece.offset_bytes,
-            len_bytes: self.piece.len_bytes,
-            ..payload.span
-        };
-        // SAFETY: the payload holds the slot's buffer, untouched while parts exist, and the pieces
-        // of a cut are disjoint.
-        unsafe { payload.areas.run(&*table.context.cipher, &span) }
+    fn run_share(&self, payload: &Payload, context: &TaskContext) -> PartEnd {
+        let unit = context.cipher.sector_size();
+        let stretch = payload.span_of(self.piece).and_then(|span| {
+            // SAFETY: the payload holds the slot's buffer, untouched while parts exist, and the
+            // pieces of a cut are disjoint.
+            unsafe { payload.areas.stretch(span, unit) }
+        });
+        payload.run(self.piece, stretch, context)
     }
 }
 
@@ -329,6 +319,9 @@ impl Ticket {
                     area,
                 });
             }
+            (Route::Worker { .. }, Ok(()), _) => {
+                self.finish(buffer, DoneKind::Device(cell.record.written()));
+            }
             _ => self.finish(buffer, DoneKind::Crypt(result)),
         }
     }
@@ -351,6 +344,7 @@ impl Ticket {
             result,
             cipher_ns: cell.record.cipher_ns(),
             wait_ns: cell.record.wait_ns(handed_off_ns),
+            device_ns: cell.record.device_ns(),
         };
         table.context.mailbox.post(self.cell, done);
         // The last access: the lane may reuse the cell, or free the table, from here on. No

@@ -77,6 +77,16 @@ impl Work {
 pub enum Route {
     /// Back to the queue's thread.
     Return,
+    /// To the device, by the thread that has encrypted the data: each part writes its own range. Only
+    /// the result comes back: the bytes written without a gap from the start, or the first error.
+    /// Work whose cipher fails comes back as [`DoneKind::Crypt`]; others of its parts may have been
+    /// written then.
+    Worker {
+        /// First byte on the device.
+        offset_bytes: u64,
+        /// Flags of the writes.
+        flags: Flags,
+    },
     /// To the volume's write thread, which writes the target area to the device; only the result
     /// of that write comes back. Work that fails comes back at once.
     WriteThread {
@@ -101,6 +111,8 @@ pub struct Done {
     pub cipher_ns: u64,
     /// From the hand-off to the start of the first part.
     pub wait_ns: u64,
+    /// Time of the device with [`Route::Worker`], summed over the parts; 0 with others.
+    pub device_ns: u64,
 }
 
 /// What a [`Done`] is the end of.
@@ -108,6 +120,6 @@ pub struct Done {
 pub enum DoneKind {
     /// The cipher work. The first error of any part wins.
     Crypt(Result<(), Errno>),
-    /// The write that followed it on the write thread: bytes written (may be short), or why not.
+    /// The write that followed it: bytes written (may be short), or why not.
     Device(Result<u64, Errno>),
 }

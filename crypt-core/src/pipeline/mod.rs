@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! write:  Submit -> [Crypt | Offload .. CryptDone] -> Device .. DeviceDone -> Complete
+//!         Submit -> Offload with a route to the device .. Written -> Complete
 //! read:   Submit -> Device .. DeviceDone -> [Crypt | Offload .. CryptDone] -> Complete
 //! ```
 //!
@@ -32,7 +33,7 @@ use std::num::NonZeroU8;
 
 use crate::buffer::Area;
 use crate::error::{Errno, Error, ErrorKind, Result};
-use crate::exec::Span;
+use crate::exec::{Route, Span};
 use crate::policy::{CostTracker, Costs, Outcome, Placement, Policy};
 use crate::request::{Flags, Op, Request};
 use crate::units::SECTOR_BYTES;
@@ -61,6 +62,8 @@ pub struct PipelineConfig {
     pub allow_discards: bool,
     /// Whether operations that write are refused with `EROFS`.
     pub read_only: bool,
+    /// Whether workers can write to the device themselves ([`Route::Worker`]).
+    pub worker_writes: bool,
 }
 
 /// A slot, and which use of it. Comes back in actions; a stale one is recognised.
@@ -120,7 +123,7 @@ pub enum Event {
         /// Whether the plaintext of a write may be overwritten by its ciphertext in the data area.
         in_place: bool,
     },
-    /// The device finished what an [`Action::Device`] (or the write thread) started.
+    /// The device finished what an [`Action::Device`] started.
     DeviceDone {
         /// The slot.
         token: Token,
@@ -138,6 +141,20 @@ pub enum Event {
         /// From hand-off to the start of the first part.
         wait_ns: u64,
     },
+    /// The workers or the write thread brought to the device what an [`Action::Offload`] with a route
+    /// there started.
+    Written {
+        /// The slot.
+        token: Token,
+        /// Bytes transferred.
+        result: Result<u64, Errno>,
+        /// Cipher time summed over the parts.
+        cipher_ns: u64,
+        /// From hand-off to the start of the first part.
+        wait_ns: u64,
+        /// Device time summed over the parts that workers wrote; 0 where they wrote none.
+        device_ns: u64,
+    },
 }
 
 impl Event {
@@ -148,7 +165,8 @@ impl Event {
         match *self {
             Self::Submit { token, .. }
             | Self::DeviceDone { token, .. }
-            | Self::CryptDone { token, .. } => token,
+            | Self::CryptDone { token, .. }
+            | Self::Written { token, .. } => token,
         }
     }
 }
@@ -165,8 +183,9 @@ pub enum Action {
         /// What to encrypt or decrypt.
         span: Span,
     },
-    /// Hand cipher work to the workers; [`Event::CryptDone`] follows, or with a route to the write
-    /// thread [`Event::DeviceDone`]. A driver whose workers are full runs it inline instead.
+    /// Hand cipher work to the workers; [`Event::CryptDone`] follows, or with a route to the device
+    /// [`Event::Written`], unless the cipher fails. A driver whose workers are full runs it inline
+    /// instead.
     Offload {
         /// The slot.
         token: Token,
@@ -174,8 +193,8 @@ pub enum Action {
         span: Span,
         /// In how many parts.
         parts: NonZeroU8,
-        /// Set where the write thread takes the result to the device.
-        write_thread: Option<Transfer>,
+        /// Where the result goes.
+        route: Route,
     },
     /// Start a device operation; [`Event::DeviceDone`] follows.
     Device {
@@ -359,11 +378,23 @@ impl Pipeline {
             job: slot.job,
             placement: Placement::Inline,
             cipher_ns,
+            device_ns: 0,
             wait_ns: 0,
             total_ns: now_ns.saturating_sub(slot.placed_ns),
         };
         self.costs.observe(&outcome);
         self.policy.observe(&outcome);
+    }
+
+    /// Records that the device took `device_ns` of this thread for all of a write that was encrypted
+    /// here, and that a worker could have brought to it.
+    #[inline]
+    pub fn record_write(&mut self, token: Token, device_ns: u64) {
+        if self.chooses
+            && let Some(slot) = self.slots.live_mut(token)
+        {
+            self.costs.observe_write(slot.job.len_bytes, device_ns);
+        }
     }
 
     /// Records that the hand-overs of the last step (its [`Action::Device`] and

@@ -49,7 +49,7 @@ pub(super) struct Slot {
     pub(super) request: Request,
     /// Whether a write's plaintext may be overwritten where it is.
     in_place: bool,
-    /// Whether the write thread brings the result to the device.
+    /// Whether workers or the write thread bring the result to the device.
     pub(super) routed: bool,
     /// Whether `timing.issued_ns` is set.
     issued: bool,
@@ -100,7 +100,7 @@ impl Slot {
             (Event::Submit { .. }, State::Claimed | State::Done)
             | (Event::DeviceDone { .. }, State::Device)
             | (Event::CryptDone { .. }, State::Worker) => true,
-            (Event::DeviceDone { .. }, State::Worker) => self.routed,
+            (Event::Written { .. }, State::Worker) => self.routed,
             _ => false,
         }
     }
@@ -139,7 +139,7 @@ impl Slot {
         }
     }
 
-    /// Takes in what the device (or the write thread) did.
+    /// Takes in what the device did.
     #[inline(always)]
     pub(super) fn device_done(
         &mut self,
@@ -210,8 +210,27 @@ impl Slot {
             job: self.job,
             placement: self.timing.placement.unwrap_or(Placement::Inline),
             cipher_ns,
+            device_ns: 0,
             wait_ns,
             total_ns: now_ns.saturating_sub(self.placed_ns),
+        }
+    }
+
+    /// Takes in what workers did who brought it to the device, or gave it to the write thread; the
+    /// outcome of the job. What was neither waiting nor the cipher was the device.
+    pub(super) fn written(
+        &mut self,
+        now_ns: u64,
+        cipher_ns: u64,
+        wait_ns: u64,
+        device_ns: u64,
+    ) -> Outcome {
+        let outcome = self.crypt_done(now_ns, cipher_ns, wait_ns);
+        let rest_ns = outcome.total_ns.saturating_sub(cipher_ns + wait_ns);
+        self.device_since_ns = now_ns.saturating_sub(rest_ns.max(device_ns));
+        Outcome {
+            device_ns,
+            ..outcome
         }
     }
 

@@ -10,8 +10,8 @@ use std::num::NonZeroU8;
 use super::slots::{Next, Slot, State};
 use super::{Action, ActionBuffer, Books, Event, Pipeline};
 use crate::error::Errno;
-use crate::exec::PoolLoad;
-use crate::policy::{Direction, Load, Placement};
+use crate::exec::{PoolLoad, Route};
+use crate::policy::{Direction, Load, Placement, WriteRoute};
 
 impl Pipeline {
     /// Advances every slot that the events speak of, and fills `out` with what to do.
@@ -53,10 +53,7 @@ impl Pipeline {
                 slot.submit(request, submitted_ns, in_place, &books.config)
             }
             Event::DeviceDone { result, .. } => {
-                match slot.state {
-                    State::Worker => books.at_workers -= 1,
-                    _ => books.at_device -= 1,
-                }
+                books.at_device -= 1;
                 slot.device_done(now_ns, result, &books.config, &mut books.counters)
             }
             Event::CryptDone {
@@ -73,6 +70,19 @@ impl Pipeline {
                     Ok(()) => slot.after_crypt(),
                     Err(errno) => Next::Fail(errno),
                 }
+            }
+            Event::Written {
+                result,
+                cipher_ns,
+                wait_ns,
+                device_ns,
+                ..
+            } => {
+                books.at_workers -= 1;
+                let outcome = slot.written(now_ns, cipher_ns, wait_ns, device_ns);
+                self.costs.observe(&outcome);
+                self.policy.observe(&outcome);
+                slot.device_done(now_ns, result, &books.config, &mut books.counters)
             }
         };
         match next {
@@ -121,11 +131,11 @@ impl Pipeline {
                 Placement::Inline => books.run_inline(now_ns, slot, out),
                 Placement::Offload => {
                     books.counters.offload += 1;
-                    books.hand_off(now_ns, slot, NonZeroU8::MIN, rules.write_thread, out);
+                    books.hand_off(now_ns, slot, NonZeroU8::MIN, rules.writes, out);
                 }
                 Placement::Split(parts) => {
                     books.counters.split += 1;
-                    books.hand_off(now_ns, slot, parts, rules.write_thread, out);
+                    books.hand_off(now_ns, slot, parts, rules.writes, out);
                 }
             }
             slot.timing.placement = Some(placement);
@@ -191,20 +201,39 @@ impl Books {
         now_ns: u64,
         slot: &mut Slot,
         parts: NonZeroU8,
-        write_thread: bool,
+        writes: WriteRoute,
         out: &mut ActionBuffer,
     ) {
         let parts = parts.min(NonZeroU8::new(slot.job.max_parts).unwrap_or(NonZeroU8::MIN));
         slot.state = State::Worker;
         slot.placed_ns = now_ns;
-        slot.routed = slot.job.direction == Direction::Encrypt && write_thread;
-        slot.device_since_ns = now_ns;
+        let route = self.route(slot, writes);
+        slot.routed = route != Route::Return;
         self.at_workers += 1;
         out.push(Action::Offload {
             token: slot.token,
             span: slot.span(&self.config),
             parts,
-            write_thread: slot.routed.then(|| slot.transfer(&self.config)),
+            route,
         });
+    }
+
+    fn route(&self, slot: &Slot, writes: WriteRoute) -> Route {
+        if slot.job.direction == Direction::Decrypt {
+            return Route::Return;
+        }
+        let transfer = slot.transfer(&self.config);
+        let (offset_bytes, flags) = (transfer.offset_bytes, transfer.flags);
+        match writes {
+            WriteRoute::Worker if self.config.worker_writes => Route::Worker {
+                offset_bytes,
+                flags,
+            },
+            WriteRoute::Queue | WriteRoute::Worker => Route::Return,
+            WriteRoute::WriteThread => Route::WriteThread {
+                offset_bytes,
+                flags,
+            },
+        }
     }
 }

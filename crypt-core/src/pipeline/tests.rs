@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::exec::PoolLoad;
-use crate::policy::{Job, Load, OffloadRules};
+use crate::policy::{Job, Load, OffloadRules, WriteRoute};
 use crate::units::{ByteLength, SectorIndex};
 
 /// Places every job the same way.
@@ -42,6 +42,7 @@ fn config() -> PipelineConfig {
         crypto_sector_bytes: 4096,
         allow_discards: false,
         read_only: false,
+        worker_writes: false,
     }
 }
 
@@ -285,33 +286,87 @@ fn stale_and_doubled_events_are_ignored_and_counted() {
     assert_eq!(bench.pipeline.outstanding(), (0, 0));
 }
 
-#[test]
-fn a_routed_write_completes_from_the_write_thread() {
+/// A pipeline that offloads every job by a route.
+fn routed(writes: WriteRoute, worker_writes: bool) -> Bench {
     let rules = OffloadRules {
-        write_thread: true,
+        writes,
         ..OffloadRules::default()
     };
-    let mut bench = Bench::new(config(), Placement::Offload, rules);
+    let config = PipelineConfig {
+        worker_writes,
+        ..config()
+    };
+    Bench::new(config, Placement::Offload, rules)
+}
+
+fn written(token: Token, result: Result<u64, Errno>) -> Event {
+    Event::Written {
+        token,
+        result,
+        cipher_ns: 3,
+        wait_ns: 1,
+        device_ns: 2,
+    }
+}
+
+fn route(actions: &[Action]) -> Route {
+    match actions {
+        [Action::Offload { route, .. }] => *route,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_routed_write_completes_where_it_was_brought() {
+    for writes in [WriteRoute::Worker, WriteRoute::WriteThread] {
+        let mut bench = routed(writes, true);
+        let (token, actions) = bench.submit(Op::Write, 0, 4096);
+        let offset_bytes = match route(&actions) {
+            Route::Worker { offset_bytes, .. } if writes == WriteRoute::Worker => offset_bytes,
+            Route::WriteThread { offset_bytes, .. } => offset_bytes,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(offset_bytes, DATA_OFFSET);
+        assert_eq!(bench.pipeline.outstanding(), (0, 1));
+        // A short write is continued on the queue's own device, and so is one that is to be repeated.
+        let actions = bench.step(&[written(token, Ok(512))]);
+        assert_eq!(device(&actions).unwrap().len_bytes, 4096 - 512);
+        let result = Err(Errno::EAGAIN);
+        let actions = bench.step(&[Event::DeviceDone { token, result }]);
+        assert_eq!(device(&actions).unwrap().len_bytes, 4096 - 512);
+        let result = Ok(4096 - 512);
+        let actions = bench.step(&[Event::DeviceDone { token, result }]);
+        assert_eq!(completed(&actions), Some(Ok(())));
+        let (_, timing) = bench.pipeline.finish(token, bench.now_ns).unwrap();
+        assert_eq!((timing.cipher_ns, timing.wait_ns), (3, 1));
+        assert!(timing.device_ns >= 2);
+    }
+}
+
+#[test]
+fn a_routed_write_that_fails_ends_with_its_error() {
+    let mut bench = routed(WriteRoute::Worker, true);
+    let (token, _) = bench.submit(Op::Write, 0, 4096);
+    let actions = bench.step(&[written(token, Err(Errno::ENOSPC))]);
+    assert_eq!(completed(&actions), Some(Err(Errno::ENOSPC)));
+    let (token, _) = bench.submit(Op::Write, 0, 4096);
+    let actions = bench.step(&[written(token, Ok(0))]);
+    assert_eq!(completed(&actions), Some(Err(Errno::EIO)));
+}
+
+#[test]
+fn writes_come_back_where_workers_cannot_write_and_reads_always_do() {
+    let mut bench = routed(WriteRoute::Worker, false);
     let (token, actions) = bench.submit(Op::Write, 0, 4096);
-    assert!(matches!(
-        actions[..],
-        [Action::Offload {
-            write_thread: Some(_),
-            ..
-        }]
-    ));
-    assert_eq!(bench.pipeline.outstanding(), (0, 1));
-    // A short write of the write thread is continued on the queue's own device.
-    let actions = bench.step(&[Event::DeviceDone {
-        token,
-        result: Ok(512),
-    }]);
-    assert_eq!(device(&actions).unwrap().len_bytes, 4096 - 512);
-    let actions = bench.step(&[Event::DeviceDone {
-        token,
-        result: Ok(4096 - 512),
-    }]);
-    assert_eq!(completed(&actions), Some(Ok(())));
+    assert_eq!(route(&actions), Route::Return);
+    // Nobody was asked to write.
+    assert_eq!(bench.step(&[written(token, Ok(4096))]), []);
+    assert_eq!(bench.pipeline.counters().stale_events, 1);
+    let mut bench = routed(WriteRoute::Worker, true);
+    let (token, _) = bench.submit(Op::Read, 0, 4096);
+    let result = Ok(4096);
+    let actions = bench.step(&[Event::DeviceDone { token, result }]);
+    assert_eq!(route(&actions), Route::Return);
 }
 
 #[test]
@@ -381,23 +436,55 @@ fn answers() -> impl Strategy<Value = Answer> {
     ]
 }
 
+fn transferred(len: u64, answer: Answer) -> Result<u64, Errno> {
+    match answer {
+        Answer::Full => Ok(len),
+        Answer::Short(n) => Ok(if len == 0 { 0 } else { n.min(len) }),
+        Answer::Again => Err(Errno::EAGAIN),
+        Answer::Fail => Err(Errno::EIO),
+    }
+}
+
+/// Where on the device a successful transfer of a slot ended, and whose it was.
+fn transfer_end(event: &Event, action: &Action) -> Option<(Token, u64)> {
+    match (*event, *action) {
+        (
+            Event::DeviceDone {
+                token,
+                result: Ok(bytes),
+            },
+            Action::Device {
+                transfer: Transfer { offset_bytes, .. },
+                ..
+            },
+        )
+        | (
+            Event::Written {
+                token,
+                result: Ok(bytes),
+                ..
+            },
+            Action::Offload {
+                route: Route::Worker { offset_bytes, .. } | Route::WriteThread { offset_bytes, .. },
+                ..
+            },
+        ) => Some((token, offset_bytes + bytes)),
+        _ => None,
+    }
+}
+
 fn answer(action: &Action, answer: Answer) -> Option<Event> {
     match *action {
-        Action::Device { token, transfer }
-        | Action::Offload {
-            token,
-            write_thread: Some(transfer),
-            ..
-        } => {
-            let len = transfer.len_bytes;
-            let result = match answer {
-                Answer::Full => Ok(len),
-                Answer::Short(n) => Ok(if len == 0 { 0 } else { n.min(len) }),
-                Answer::Again => Err(Errno::EAGAIN),
-                Answer::Fail => Err(Errno::EIO),
-            };
+        Action::Device { token, transfer } => {
+            let result = transferred(transfer.len_bytes, answer);
             Some(Event::DeviceDone { token, result })
         }
+        Action::Offload {
+            token,
+            span,
+            route: Route::Worker { .. } | Route::WriteThread { .. },
+            ..
+        } => Some(written(token, transferred(span.len_bytes.into(), answer))),
         Action::Offload { token, .. } => {
             let result = if matches!(answer, Answer::Fail) {
                 Err(Errno::EIO)
@@ -421,12 +508,18 @@ proptest! {
     #[test]
     fn every_request_completes_once(
         placement in placements(),
-        write_thread: bool,
+        writes in prop_oneof![
+            Just(WriteRoute::Queue),
+            Just(WriteRoute::Worker),
+            Just(WriteRoute::WriteThread),
+        ],
+        worker_writes: bool,
         requests in prop::collection::vec((0..6_usize, 0..256_u64, 1..12_u64), 1..40),
         script in prop::collection::vec(answers(), 1..64),
     ) {
-        let rules = OffloadRules { write_thread, ..OffloadRules::default() };
-        let mut bench = Bench::new(config(), placement, rules);
+        let rules = OffloadRules { writes, ..OffloadRules::default() };
+        let config = PipelineConfig { worker_writes, ..config() };
+        let mut bench = Bench::new(config, placement, rules);
         let mut script = script.into_iter().cycle();
         let (mut submitted, mut over) = (0, 0);
         let mut events = Vec::new();
@@ -461,13 +554,9 @@ proptest! {
                     over += 1;
                 }
                 let event = answer(action, script.next().unwrap());
-                if let (
-                    Some(Event::DeviceDone { token, result: Ok(bytes) }),
-                    Action::Device { transfer, .. }
-                    | Action::Offload { write_thread: Some(transfer), .. },
-                ) = (event, action)
-                {
-                    ends[token.index()] = transfer.offset_bytes + bytes;
+                let end = event.and_then(|event| transfer_end(&event, action));
+                if let Some((token, end)) = end {
+                    ends[token.index()] = end;
                 }
                 events.extend(event);
             }

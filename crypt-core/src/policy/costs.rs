@@ -13,6 +13,8 @@
 //! The estimate is for the queue's own thread. A worker first fetches the data from another core's
 //! cache, so a longer time there counts with w = 1/4096 only; a shorter one counts in full.
 //!
+//! What the device takes per byte of a write is followed in the same way, where workers write.
+//!
 //! What a hand-off costs is not learned here: the wait of a handed-off job is mostly what was queued
 //! before it. Workers measure that themselves, in the moments when nothing is.
 #![forbid(unsafe_code)]
@@ -41,21 +43,29 @@ impl CostTracker {
     /// Learns from a finished job.
     pub fn observe(&mut self, outcome: &Outcome) {
         let (job, costs) = (&outcome.job, &mut self.costs);
-        if outcome.cipher_ns == 0 || job.len_bytes == 0 {
-            return;
-        }
-        let sample = outcome.cipher_ns as f32 / job.len_bytes as f32;
         let estimate = match job.direction {
             Direction::Encrypt => &mut costs.encrypt_ns_per_byte,
             Direction::Decrypt => &mut costs.decrypt_ns_per_byte,
         };
-        let is_slower_elsewhere = outcome.placement != Placement::Inline && sample > *estimate;
-        let weight = if is_slower_elsewhere {
-            ELSEWHERE_WEIGHT
-        } else {
-            CIPHER_WEIGHT
-        };
-        follow(estimate, sample, weight);
+        learn(
+            estimate,
+            outcome.cipher_ns,
+            job.len_bytes,
+            outcome.placement,
+        );
+        let estimate = &mut costs.write_ns_per_byte;
+        learn(
+            estimate,
+            outcome.device_ns,
+            job.len_bytes,
+            outcome.placement,
+        );
+    }
+
+    /// Learns from a write that took the queue's thread `device_ns`, and could have been a worker's.
+    pub fn observe_write(&mut self, len_bytes: u32, device_ns: u64) {
+        let estimate = &mut self.costs.write_ns_per_byte;
+        learn(estimate, device_ns, len_bytes, Placement::Inline);
     }
 
     /// The costs as known now.
@@ -63,6 +73,20 @@ impl CostTracker {
     pub fn costs(&self) -> Costs {
         self.costs
     }
+}
+
+fn learn(estimate: &mut f32, ns: u64, len_bytes: u32, placement: Placement) {
+    if ns == 0 || len_bytes == 0 {
+        return;
+    }
+    let sample = ns as f32 / len_bytes as f32;
+    let is_slower_elsewhere = placement != Placement::Inline && sample > *estimate;
+    let weight = if is_slower_elsewhere {
+        ELSEWHERE_WEIGHT
+    } else {
+        CIPHER_WEIGHT
+    };
+    follow(estimate, sample, weight);
 }
 
 /// Moves `estimate` towards `sample`; an unknown estimate takes it over.
@@ -93,6 +117,7 @@ mod tests {
             },
             placement,
             cipher_ns,
+            device_ns: 0,
             wait_ns,
             total_ns: cipher_ns + wait_ns,
         }
@@ -105,6 +130,7 @@ mod tests {
         handoff_asleep_ns: 30_000.0,
         handoff_self_ns: 80.0,
         wake_self_ns: 3_000.0,
+        write_ns_per_byte: 0.0,
     };
 
     #[test]
@@ -141,6 +167,20 @@ mod tests {
         let mut tracker = CostTracker::new(START);
         tracker.observe(&outcome(Placement::Offload, 4096, 500_000));
         assert_eq!(tracker.costs(), START);
+    }
+
+    #[test]
+    fn the_device_s_part_of_writes_is_followed_wherever_it_is_seen() {
+        let mut tracker = CostTracker::new(START);
+        tracker.observe_write(4096, 8192);
+        assert_eq!(tracker.costs().write_ns_per_byte, 2.0);
+        let by_worker = Outcome {
+            device_ns: 4096,
+            ..outcome(Placement::Offload, 4096, 0)
+        };
+        (0..200).for_each(|_| tracker.observe(&by_worker));
+        assert!((tracker.costs().write_ns_per_byte - 1.0).abs() < 0.01);
+        assert_eq!(tracker.costs().encrypt_ns_per_byte, 1.0);
     }
 
     #[test]

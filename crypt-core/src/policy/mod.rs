@@ -95,6 +95,9 @@ pub struct Costs {
     pub handoff_self_ns: f32,
     /// What waking a sleeping worker costs that thread on top.
     pub wake_self_ns: f32,
+    /// Device time of one byte that is written, where the worker that encrypted it can do that
+    /// ([`WriteRoute::Worker`]); 0 where none can, and before the first write.
+    pub write_ns_per_byte: f32,
 }
 
 impl Costs {
@@ -106,6 +109,24 @@ impl Costs {
             Direction::Decrypt => self.decrypt_ns_per_byte,
         };
         ns_per_byte * job.len_bytes as f32
+    }
+
+    /// Time on one core of all that moves to a worker with a job: its cipher, and the device's part in a
+    /// write where workers write.
+    #[must_use]
+    pub fn work_ns(&self, job: &Job) -> f32 {
+        let device_ns = match job.direction {
+            Direction::Encrypt => self.write_ns_per_byte * job.len_bytes as f32,
+            Direction::Decrypt => 0.0,
+        };
+        self.cipher_ns(job) + device_ns
+    }
+
+    /// Time on one core of one byte of the dearer direction, as [`Costs::work_ns`].
+    #[must_use]
+    pub fn work_ns_per_byte(&self) -> f32 {
+        let write_ns_per_byte = self.encrypt_ns_per_byte + self.write_ns_per_byte;
+        write_ns_per_byte.max(self.decrypt_ns_per_byte)
     }
 }
 
@@ -129,6 +150,8 @@ pub struct Outcome {
     pub placement: Placement,
     /// Cipher time, summed over its parts.
     pub cipher_ns: u64,
+    /// Device time, summed over the parts that workers wrote; 0 where they wrote none.
+    pub device_ns: u64,
     /// From the decision to the start of the work (its first part); 0 inline.
     pub wait_ns: u64,
     /// From the decision to the moment the queue's thread saw it done.
@@ -150,12 +173,26 @@ pub trait Policy: Send + fmt::Debug {
     fn offload_rules(&self) -> OffloadRules;
 }
 
+/// How a write gets to the device after a worker has encrypted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteRoute {
+    /// It comes back to the queue's thread, and is submitted like any other.
+    #[default]
+    Queue,
+    /// The worker writes it, where the device lets any thread do that
+    /// ([`Device::immediate`](crate::device::Device::immediate)); else as [`WriteRoute::Queue`] (dm-crypt's
+    /// `submit_from_crypt_cpus`).
+    Worker,
+    /// It goes to the volume's write thread, which sorts writes by sector (dm-crypt without that
+    /// flag).
+    WriteThread,
+}
+
 /// Rules for handed-off work, fixed for the life of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffloadRules {
-    /// Encrypted writes go to the volume's write thread, which sorts them by sector, instead of
-    /// coming back to the queue's thread (dm-crypt without `submit_from_crypt_cpus`).
-    pub write_thread: bool,
+    /// How encrypted writes get to the device.
+    pub writes: WriteRoute,
     /// Work stays on the CPU that handed it off (dm-crypt's `same_cpu_crypt`).
     pub same_cpu: bool,
     /// A worker is woken for every part that is handed off, as an unbound workqueue of the kernel does

@@ -6,13 +6,15 @@
 //! `kcryptd_crypt_write_io_submit` in `drivers/md/dm-crypt.c`):
 //! - `no_read_workqueue`, `no_write_workqueue`: reads (writes) run inline. Inline writes don't go
 //!   through the write thread either.
-//! - `submit_from_crypt_cpus`: no write thread; the encrypted write comes back and is submitted like
-//!   any other.
+//! - `submit_from_crypt_cpus`: no write thread, and no order; the worker that encrypted a write brings
+//!   it to the device. A submission ring has one issuer, so that holds for devices that any thread may
+//!   call (`null`, `memory`, and decorators over them); with others the encrypted write comes back and is
+//!   submitted like any other.
 //! - `same_cpu_crypt`: work stays on the CPU that handed it off.
 //! - `high_priority`: workers run at raised priority.
 #![forbid(unsafe_code)]
 
-use super::{Direction, Job, Load, OffloadRules, Outcome, Placement, Policy};
+use super::{Direction, Job, Load, OffloadRules, Outcome, Placement, Policy, WriteRoute};
 
 bitflags::bitflags! {
     /// dm-crypt's flags, by its names. See the module documentation.
@@ -53,9 +55,15 @@ impl WorkqueueFlags {
     /// How the queue treats what is handed off.
     #[must_use]
     pub const fn rules(self) -> OffloadRules {
+        let writes = if self.contains(Self::NO_WRITE_WORKQUEUE) {
+            WriteRoute::Queue
+        } else if self.contains(Self::SUBMIT_FROM_CRYPT_CPUS) {
+            WriteRoute::Worker
+        } else {
+            WriteRoute::WriteThread
+        };
         OffloadRules {
-            write_thread: !self
-                .intersects(Self::SUBMIT_FROM_CRYPT_CPUS.union(Self::NO_WRITE_WORKQUEUE)),
+            writes,
             same_cpu: self.contains(Self::SAME_CPU_CRYPT),
             wake_each: !self.contains(Self::SAME_CPU_CRYPT),
             high_priority: self.contains(Self::HIGH_PRIORITY),
@@ -106,11 +114,17 @@ mod tests {
 
     #[test]
     fn the_write_thread_is_for_offloaded_writes_only() {
-        let with_thread = |flags: WorkqueueFlags| flags.rules().write_thread;
-        assert!(with_thread(WorkqueueFlags::empty()));
-        assert!(with_thread(WorkqueueFlags::NO_READ_WORKQUEUE));
-        assert!(!with_thread(WorkqueueFlags::NO_WRITE_WORKQUEUE));
-        assert!(!with_thread(WorkqueueFlags::SUBMIT_FROM_CRYPT_CPUS));
+        let writes = |flags: WorkqueueFlags| flags.rules().writes;
+        let (direct, inline) = (
+            WorkqueueFlags::SUBMIT_FROM_CRYPT_CPUS,
+            WorkqueueFlags::NO_WRITE_WORKQUEUE,
+        );
+        assert_eq!(writes(WorkqueueFlags::empty()), WriteRoute::WriteThread);
+        let reads_inline = WorkqueueFlags::NO_READ_WORKQUEUE;
+        assert_eq!(writes(reads_inline), WriteRoute::WriteThread);
+        assert_eq!(writes(direct), WriteRoute::Worker);
+        assert_eq!(writes(inline), WriteRoute::Queue);
+        assert_eq!(writes(inline.union(direct)), WriteRoute::Queue);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) struct Hands {
     /// Whether `now_ns` still stands for now: neither the caller's code nor a cipher, the device
     /// or the workers took time since.
     pub(super) fresh: bool,
+    /// Whether workers could do the writes of this thread, so that what they cost it counts.
+    pub(super) weighs_writes: bool,
     /// Operations that the device has not given back.
     pub(super) at_device: usize,
     pub(super) cipher: Option<Arc<dyn SectorCipher>>,
@@ -88,9 +90,9 @@ impl Hands {
                 token,
                 ref span,
                 parts,
-                ref write_thread,
+                route,
             } => {
-                self.hand_off(token, span, parts, write_thread.as_ref(), pipeline);
+                self.hand_off(token, span, parts, route, pipeline);
                 turn.handed_over = true;
                 turn.unstamped = true;
             }
@@ -105,10 +107,19 @@ impl Hands {
                     });
                 }
                 encrypted => {
-                    let queued = self.push(token, transfer);
-                    turn.handed_over |= queued;
-                    // The end of its encryption is when a write is queued.
-                    turn.unstamped |= !queued || encrypted.is_none();
+                    let over = self.push(token, transfer);
+                    turn.handed_over |= over.is_none();
+                    if self.weighs_writes
+                        && encrypted.is_some()
+                        && over == Some(Ok(transfer.len_bytes))
+                    {
+                        let encrypted_ns = self.now_ns;
+                        let device_ns = self.stamp().saturating_sub(encrypted_ns);
+                        pipeline.record_write(token, device_ns);
+                    } else {
+                        // The end of its encryption is when a write is queued.
+                        turn.unstamped |= over.is_some() || encrypted.is_none();
+                    }
                 }
             },
             Action::Complete { token, result } => {
@@ -151,22 +162,11 @@ impl Hands {
         token: Token,
         span: &Span,
         parts: NonZeroU8,
-        write_thread: Option<&Transfer>,
+        route: Route,
         pipeline: &mut Pipeline,
     ) {
         let Some(buffer) = self.take_buffer(token) else {
             return;
-        };
-        let route = match write_thread {
-            Some(&Transfer {
-                offset_bytes,
-                flags,
-                ..
-            }) => Route::WriteThread {
-                offset_bytes,
-                flags,
-            },
-            None => Route::Return,
         };
         let work = Work {
             token: token.to_bits(),
@@ -206,9 +206,9 @@ impl Hands {
         });
     }
 
-    /// Starts a device operation; false where it is over at once, and its event waits.
+    /// Starts a device operation. Where it is over at once, its result, whose event waits.
     #[inline]
-    fn push(&mut self, token: Token, transfer: &Transfer) -> bool {
+    fn push(&mut self, token: Token, transfer: &Transfer) -> Option<Result<u64, Errno>> {
         let op = DeviceOp {
             token: token.to_bits(),
             op: transfer.op,
@@ -222,7 +222,7 @@ impl Hands {
         let (result, buffer) = match self.device.push(op) {
             Ok(Pushed::Queued) => {
                 self.at_device += 1;
-                return true;
+                return None;
             }
             Ok(Pushed::Done(completion)) => (completion.result, completion.buffer),
             // A slot has one operation at a time, so a queue of our depth has room; if it has not,
@@ -231,7 +231,7 @@ impl Hands {
         };
         self.put_back(token, buffer);
         self.events.push(Event::DeviceDone { token, result });
-        false
+        Some(result)
     }
 
     fn run(&mut self, token: Token, span: &Span) -> Result<(), Errno> {

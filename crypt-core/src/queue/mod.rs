@@ -99,6 +99,7 @@ impl Queue {
                 events: Vec::with_capacity(room),
                 now_ns: 0,
                 fresh: false,
+                weighs_writes: parts.pipeline.config().worker_writes,
                 at_device: 0,
                 cipher: parts.cipher,
                 rules: parts.pipeline.policy().offload_rules(),
@@ -360,7 +361,13 @@ impl Queue {
                     cipher_ns,
                     wait_ns,
                 },
-                DoneKind::Device(result) => Event::DeviceDone { token, result },
+                DoneKind::Device(result) => Event::Written {
+                    token,
+                    result,
+                    cipher_ns,
+                    wait_ns,
+                    device_ns: done.device_ns,
+                },
             };
             self.pipeline.feed(now_ns, &event, actions);
         }

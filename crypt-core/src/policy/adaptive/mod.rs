@@ -1,11 +1,16 @@
 //! Each job where it is expected to end soonest, by measured costs.
 //!
 //! All times in ns, from [`Load::costs`], which follow what is measured while the queue runs:
-//! c is the cipher time of a job on one core, s what handing off and taking back costs this thread,
+//! c is the time of a job on one core, s what handing off and taking back costs this thread,
 //! h the time from a hand-off to the start on a worker that is awake, H that on one asleep plus what
 //! waking it costs this thread. m workers have a core to run on ([`Load::usable_workers`]), a of them
 //! are awake (idle or busy), Q is the cipher time of what waits in the pool. This thread helps with
 //! what it handed off when it has nothing else to do (`assist`), so it counts as one more worker.
+//!
+//! c is all that moves to a worker with the job: the cipher, and for a write on a device that any thread
+//! may call the device's part as well ([`WriteRoute::Worker`]), which is followed per byte as the cipher's
+//! is. There the worker that encrypted data writes it, while it is in its cache. Where a device takes
+//! writes from its own queue only, they come back to this thread and c is the cipher alone.
 //!
 //! With m = 0 everything runs inline: offloading would only take the core of another queue. So does a
 //! job with c < 1.5 s: what it saves this thread is little, and its data must cross to another core.
@@ -59,7 +64,7 @@ mod wakes;
 use self::pace::Pace;
 use self::plan::{Team, are_too_small};
 use self::wakes::Wakes;
-use super::{Costs, Job, Load, OffloadRules, Outcome, Placement, Policy};
+use super::{Costs, Job, Load, OffloadRules, Outcome, Placement, Policy, WriteRoute};
 
 /// The policy `adaptive`. See the module documentation for its equations.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +120,7 @@ impl Policy for Adaptive {
         if load.workers == 0 || load.usable_workers == 0 {
             return;
         }
-        if !are_too_small(jobs, &load.costs) && are_known(&load.costs) {
+        if !are_too_small(jobs, load) && are_known(&load.costs) {
             self.place_known(jobs, load, placements);
         }
         self.pace.decided(jobs, placements, load);
@@ -128,6 +133,7 @@ impl Policy for Adaptive {
     fn offload_rules(&self) -> OffloadRules {
         OffloadRules {
             assist: true,
+            writes: WriteRoute::Worker,
             ..OffloadRules::default()
         }
     }
@@ -145,7 +151,9 @@ fn are_known(costs: &Costs) -> bool {
         .into_iter()
         .chain(hand_off)
         .all(|ns| ns > 0.0 && ns.is_finite());
-    positive && costs.wake_self_ns >= 0.0 && costs.wake_self_ns.is_finite()
+    // These may be nothing.
+    let others = [costs.wake_self_ns, costs.write_ns_per_byte];
+    positive && others.into_iter().all(|ns| ns >= 0.0 && ns.is_finite())
 }
 
 #[cfg(test)]
@@ -162,6 +170,7 @@ mod tests {
         handoff_asleep_ns: 30_000.0,
         handoff_self_ns: 150.0,
         wake_self_ns: 3_000.0,
+        write_ns_per_byte: 0.0,
     };
 
     fn job(len_bytes: u32, flags: Flags) -> Job {
@@ -360,6 +369,27 @@ mod tests {
     }
 
     #[test]
+    fn the_device_s_part_counts_for_writes_that_workers_can_do() {
+        let weighed = Load {
+            costs: Costs {
+                write_ns_per_byte: 1.0,
+                ..COSTS
+            },
+            ..load(1, 0)
+        };
+        let read = job(128 << 10, Flags::empty());
+        let write = Job {
+            direction: Direction::Encrypt,
+            ..read
+        };
+        let is_split = |job, load: &Load| parts(place(&mut Adaptive::new(), &[job], load)[0]) > 0;
+        // 26 us of cipher end before a sleeper begins; with 131 us of copying it is in time.
+        assert!(!is_split(write, &load(1, 0)));
+        assert!(is_split(write, &weighed));
+        assert!(!is_split(read, &weighed));
+    }
+
+    #[test]
     fn costs_that_are_unknown_keep_everything_inline() {
         let never = f32::INFINITY;
         let unmeasured = Costs {
@@ -369,6 +399,7 @@ mod tests {
             handoff_asleep_ns: never,
             handoff_self_ns: never,
             wake_self_ns: never,
+            write_ns_per_byte: 0.0,
         };
         for costs in [Costs::default(), unmeasured] {
             let load = Load {

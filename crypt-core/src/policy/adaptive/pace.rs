@@ -122,7 +122,7 @@ impl Pace {
 fn inline_ns(jobs: &[Job], placements: &[Placement], costs: &Costs) -> f32 {
     let placed = jobs.iter().zip(placements);
     let inline = placed.filter(|(_, placement)| **placement == Placement::Inline);
-    inline.map(|(job, _)| costs.cipher_ns(job)).sum()
+    inline.map(|(job, _)| costs.work_ns(job)).sum()
 }
 
 /// Moves `estimate` towards `sample_ns`; an unknown estimate takes it over.

@@ -43,7 +43,7 @@ impl Team {
         let costs = load.costs;
         let busy = load.usable_workers.saturating_sub(load.idle_workers);
         let awake = (busy + load.awake_workers).min(load.usable_workers);
-        let ns_per_byte = costs.encrypt_ns_per_byte.max(costs.decrypt_ns_per_byte);
+        let ns_per_byte = costs.work_ns_per_byte();
         Self {
             costs,
             awake: awake as f32,
@@ -77,12 +77,12 @@ impl Team {
         let mut backlog = Backlog::default();
         let mut gain_ns = 0.0;
         for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
-            let cipher_ns = self.costs.cipher_ns(job);
+            let work_ns = self.costs.work_ns(job);
             let gained_ns;
-            (*placement, gained_ns) = self.place_alone(job, cipher_ns);
+            (*placement, gained_ns) = self.place_alone(job, work_ns);
             gain_ns += gained_ns;
             if self.is_movable(job, *placement) {
-                backlog.add(cipher_ns);
+                backlog.add(work_ns);
             }
         }
         let (mut hand_off_ns, gained_ns) = self.share(&backlog);
@@ -90,19 +90,19 @@ impl Team {
             return gain_ns;
         }
         for (job, placement) in jobs.iter().zip(placements) {
-            let cipher_ns = self.costs.cipher_ns(job);
-            if hand_off_ns >= cipher_ns / 2.0 && self.is_movable(job, *placement) {
+            let work_ns = self.costs.work_ns(job);
+            if hand_off_ns >= work_ns / 2.0 && self.is_movable(job, *placement) {
                 *placement = Placement::Offload;
-                hand_off_ns -= cipher_ns;
+                hand_off_ns -= work_ns;
             }
         }
         gain_ns + gained_ns
     }
 
     /// Where a job belongs whatever else is in its batch, and what that gains.
-    fn place_alone(&self, job: &Job, cipher_ns: f32) -> (Placement, f32) {
+    fn place_alone(&self, job: &Job, work_ns: f32) -> (Placement, f32) {
         let self_ns = self.costs.handoff_self_ns;
-        if cipher_ns < WORTH_HANDING_OFF * self_ns {
+        if work_ns < WORTH_HANDING_OFF * self_ns {
             return (Placement::Inline, 0.0);
         }
         if job.flags.contains(Flags::READAHEAD) {
@@ -111,7 +111,7 @@ impl Team {
             } else {
                 0.0
             };
-            let gain_ns = cipher_ns - self_ns - wake_ns;
+            let gain_ns = work_ns - self_ns - wake_ns;
             return if gain_ns > 0.0 {
                 (Placement::Offload, gain_ns)
             } else {
@@ -123,20 +123,20 @@ impl Team {
         } else {
             1.0
         };
-        let may_wake = cipher_ns / self.wake_ns - self.awake - 1.0;
+        let may_wake = work_ns / self.wake_ns - self.awake - 1.0;
         let woken = may_wake.floor().clamp(0.0, self.asleep);
         let helpers = self.awake + woken + own_hands;
         if helpers < 2.0 {
             return (Placement::Inline, 0.0);
         }
-        let parts = (cipher_ns / self_ns).sqrt();
+        let parts = (work_ns / self_ns).sqrt();
         let parts = parts.clamp(helpers, PARTS_PER_HELPER * helpers);
         let parts = parts.min(f32::from(job.max_parts));
         let starts_ns = self.awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
-        let shared_ns = (cipher_ns + starts_ns + parts * self_ns) / helpers.min(parts);
+        let shared_ns = (work_ns + starts_ns + parts * self_ns) / helpers.min(parts);
         let split_ns = shared_ns + self_ns + self.costs.handoff_awake_ns;
-        if parts >= 2.0 && split_ns < WORTH_SPLITTING * cipher_ns {
-            (split(parts), cipher_ns - split_ns)
+        if parts >= 2.0 && split_ns < WORTH_SPLITTING * work_ns {
+            (split(parts), work_ns - split_ns)
         } else {
             (Placement::Inline, 0.0)
         }
@@ -146,11 +146,11 @@ impl Team {
     fn is_movable(&self, job: &Job, placement: Placement) -> bool {
         placement == Placement::Inline
             && !job.flags.contains(Flags::HIPRI)
-            && self.costs.cipher_ns(job) >= WORTH_HANDING_OFF * self.costs.handoff_self_ns
-            && self.costs.cipher_ns(job) > self.handoff_ns
+            && self.costs.work_ns(job) >= WORTH_HANDING_OFF * self.costs.handoff_self_ns
+            && self.costs.work_ns(job) > self.handoff_ns
     }
 
-    /// y, the cipher time of `backlog` to hand off, and what that saves this thread.
+    /// y, the time of `backlog` to hand off, and what that saves this thread.
     fn share(&self, backlog: &Backlog) -> (f32, f32) {
         let none = (0.0, 0.0);
         let is_single = backlog.jobs < 2.0 && self.other_ns == 0.0;
@@ -163,37 +163,45 @@ impl Team {
             (self.awake, self.costs.handoff_awake_ns)
         };
         // 1 - s / c', the part of a job's time that handing it off saves this thread.
-        let saving = 1.0 - self.handoff_ns * backlog.jobs / backlog.cipher_ns;
-        let own_ns = self.other_ns + backlog.cipher_ns;
+        let saving = 1.0 - self.handoff_ns * backlog.jobs / backlog.work_ns;
+        let own_ns = self.other_ns + backlog.work_ns;
         let ahead_ns = own_ns - start_ns - self.queued_ns / workers;
         if ahead_ns.is_nan() || ahead_ns <= 0.0 {
             return none;
         }
-        let hand_off_ns = (ahead_ns / (saving + 1.0 / workers)).min(backlog.cipher_ns);
+        let hand_off_ns = (ahead_ns / (saving + 1.0 / workers)).min(backlog.work_ns);
         (hand_off_ns, hand_off_ns * saving)
     }
 }
 
 /// Whether no job is worth its hand-off: the usual case of small requests and a fast cipher, told
 /// apart without evaluating any equation.
-pub(super) fn are_too_small(jobs: &[Job], costs: &Costs) -> bool {
+pub(super) fn are_too_small(jobs: &[Job], load: &Load) -> bool {
+    let costs = &load.costs;
     let longest = jobs.iter().map(|job| job.len_bytes).max().unwrap_or(0);
-    let ns_per_byte = costs.encrypt_ns_per_byte.max(costs.decrypt_ns_per_byte);
-    longest as f32 * ns_per_byte < WORTH_HANDING_OFF * costs.handoff_self_ns
+    let worth_ns = match jobs {
+        // Alone in flight it can only be split, and no split ends before T = s, that of one part per
+        // helper.
+        [job] if load.in_flight < 2 && !job.flags.contains(Flags::READAHEAD) => {
+            (2.0 * costs.handoff_self_ns + costs.handoff_awake_ns) / WORTH_SPLITTING
+        }
+        _ => WORTH_HANDING_OFF * costs.handoff_self_ns,
+    };
+    longest as f32 * costs.work_ns_per_byte() < worth_ns
 }
 
 /// The small jobs of one batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Backlog {
     /// C
-    cipher_ns: f32,
+    work_ns: f32,
     /// k
     jobs: f32,
 }
 
 impl Backlog {
-    fn add(&mut self, cipher_ns: f32) {
-        self.cipher_ns += cipher_ns;
+    fn add(&mut self, work_ns: f32) {
+        self.work_ns += work_ns;
         self.jobs += 1.0;
     }
 }
