@@ -28,7 +28,7 @@ use crate::pages::Pages;
 use crate::request::{Flags, Op};
 
 /// Bytes behind one lock.
-const STRIPE_BYTES: u64 = 64 << 10;
+const STRIPE_BYTES: u64 = 16 << 10;
 
 /// A RAM disk.
 #[derive(Clone)]
