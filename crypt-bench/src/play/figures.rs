@@ -10,6 +10,15 @@ use super::Played;
 use crate::host::ThreadUse;
 use crate::record::{DirectionRecorder, Window};
 
+/// A request in flight.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Slot {
+    /// Its intended start.
+    pub(super) due_ns: u64,
+    /// Whether it was submitted after the warm-up: exactly what the stream counts is recorded.
+    pub(super) counted: bool,
+}
+
 /// Recorders of a thread.
 pub(super) struct Figures {
     pub(super) read: DirectionRecorder,

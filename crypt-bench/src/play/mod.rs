@@ -12,6 +12,7 @@ mod figures;
 mod pace;
 mod readback;
 mod thread;
+mod turns;
 mod watch;
 
 use std::sync::Barrier;
@@ -47,6 +48,11 @@ pub struct Player {
     pub max_request_bytes: u32,
     /// Requests in flight.
     pub depth: u32,
+    /// Requests that io_uring gets at once, at least 1.
+    pub batch: u32,
+    /// Completions that are taken from io_uring before new requests are made, at least 1. The others wait
+    /// meanwhile, which is part of their latency.
+    pub reap: u32,
     /// Poll for completions.
     pub polled: bool,
     /// CPUs to run on; any where empty.
@@ -203,6 +209,8 @@ mod tests {
             rates: Rates::default(),
             max_request_bytes: 8192,
             depth: 4,
+            batch: 1,
+            reap: 1,
             polled: false,
             cpus: Vec::new(),
             data_seed: Some(1),

@@ -15,9 +15,10 @@ use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket};
 
-use super::figures::Figures;
+use super::figures::{Figures, Slot};
 use super::pace::{Due, Pace};
 use super::readback::{Verifier, When};
+use super::turns::Turns;
 use super::watch::Desk;
 use super::{Played, Player, Shared};
 use crate::generate::{Each, Step, Stream};
@@ -93,6 +94,7 @@ struct Worker {
     /// The latest time that was seen; threads without a pace need no finer clock than completions.
     seen_ns: u64,
     paced: bool,
+    turns: Turns,
     /// Requests are whole system calls.
     synchronous: bool,
     /// Writes take along what is made for each of them.
@@ -105,15 +107,6 @@ struct Worker {
     /// Requests that were submitted.
     submitted: u64,
     played: Figures,
-}
-
-/// A request in flight.
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    /// Its intended start.
-    due_ns: u64,
-    /// Whether it was submitted after the warm-up: exactly what the stream counts is recorded.
-    counted: bool,
 }
 
 /// What stands in the way of the next request.
@@ -134,7 +127,9 @@ impl Worker {
         clock: Clock,
     ) -> Self {
         let runtime = player.runtime.unwrap_or(NO_LIMIT);
-        let synchronous = queue.facts().engine == "sync";
+        let engine = queue.facts().engine;
+        let synchronous = engine == "sync";
+        let turns = Turns::new(player.batch, player.reap, engine, idle.len());
         let paced = player.rates.are_limited() || player.rates.think_ns > 0;
         let window = Window::new(start_ns + nanos(player.ramp), nanos(runtime));
         let when = player
@@ -171,6 +166,7 @@ impl Worker {
             last_ns: window.start_ns,
             seen_ns: start_ns,
             paced,
+            turns,
             synchronous,
         }
     }
@@ -283,6 +279,9 @@ impl Worker {
         self.pace.submitted(step);
         self.in_flight += 1;
         self.queue.submit(ticket, request.with_flags(flags));
+        if self.turns.submitted() {
+            self.queue.poll(&mut self.done);
+        }
     }
 
     fn flags(&self, op: Op) -> Flags {
@@ -293,23 +292,43 @@ impl Worker {
     /// Waits for completions and accounts for them.
     fn complete(&mut self, wait_ns: u64) -> Result<(), String> {
         // Waiting with a limit costs looks at the clock, polling does not.
-        if self.queue.poll(&mut self.done) == 0 {
+        self.turns.handed_over();
+        if self.done.is_empty() && !self.turns.has_ready() && self.queue.poll(&mut self.done) == 0 {
             let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
             self.queue
                 .wait(&mut self.done, Some(wait))
                 .map_err(|error| error.to_string())?;
+        }
+        if !self.turns.are_unlimited() {
+            self.take_turns();
+            return Ok(());
         }
         if self.done.is_empty() {
             self.seen_ns = self.clock.now_ns();
         }
         let mut done = std::mem::take(&mut self.done);
         for completion in done.drain(..) {
-            self.in_flight -= 1;
-            self.account(&completion);
-            self.idle.push(completion.ticket);
+            self.finish(completion);
         }
         self.done = done;
         Ok(())
+    }
+
+    /// Accounts for the completions whose turn it is.
+    fn take_turns(&mut self) {
+        self.seen_ns = self.clock.now_ns();
+        self.turns.line_up(&mut self.done);
+        let mut turns = std::mem::take(&mut self.turns);
+        for completion in turns.take(self.seen_ns) {
+            self.finish(completion);
+        }
+        self.turns = turns;
+    }
+
+    fn finish(&mut self, completion: Completion) {
+        self.in_flight -= 1;
+        self.account(&completion);
+        self.idle.push(completion.ticket);
     }
 
     #[inline]

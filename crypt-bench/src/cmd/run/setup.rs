@@ -146,6 +146,8 @@ impl Setup {
             rates: rates(job, random.next()),
             max_request_bytes: job.largest_bytes() as u32,
             depth: depth(job),
+            batch: 1,
+            reap: 1,
             polled: job.hipri,
             cpus: cpus(copy, job),
             verification: content::verification(job, self.fresh_seed)?,
