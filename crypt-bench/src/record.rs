@@ -280,12 +280,12 @@ impl DirectionRecorder {
             iops: ios / seconds,
             slat: self.slat.distribution(self.ios)?,
             clat: self.clat.distribution(self.ios)?,
-            stages: Stages {
+            stages: Some(Stages {
                 wait_ns_mean,
                 dispatch_ns_mean: (lat.mean_ns - means.iter().sum::<f64>()).max(0.0),
                 cipher_ns_mean,
                 device_ns_mean,
-            },
+            }),
             lat,
             slice_ios: self.slice_ios.to_vec(),
         })
@@ -365,7 +365,10 @@ mod tests {
         recorder.record(&timing(0, 0, 90_000_000_000), 1, 0);
         let clat = recorder.stats(&window).unwrap().clat;
         assert_eq!(clat.over_range_samples, 1);
-        assert_eq!((clat.p50_ns, clat.max_ns), (90_000_000_000, 90_000_000_000));
+        assert_eq!(
+            (clat.p50_ns, clat.max_ns),
+            (Some(90_000_000_000), 90_000_000_000)
+        );
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct ResultRecord {
     pub read: Option<DirectionStats>,
     /// Writes; null where none completed.
     pub write: Option<DirectionStats>,
-    /// Length of one slice of the throughput over time.
+    /// Length of one slice of the throughput over time; 0 where there are none.
     pub slice_ns: u64,
     /// Processor time of the whole process while measuring.
     pub cpu: CpuTime,
@@ -301,9 +301,10 @@ pub struct DirectionStats {
     pub clat: Distribution,
     /// From submission to completion.
     pub lat: Distribution,
-    /// Where the time went.
-    pub stages: Stages,
-    /// Requests completed in each slice of `slice_ns`; the last one may be shorter.
+    /// Where the time went; null in imported results.
+    pub stages: Option<Stages>,
+    /// Requests completed in each slice of `slice_ns`; the last one may be shorter. Empty in imported
+    /// results.
     pub slice_ios: Vec<u64>,
 }
 
@@ -322,11 +323,12 @@ pub struct Stages {
     pub device_ns_mean: f64,
 }
 
-/// A latency distribution: figures to read, and the histogram to merge.
+/// A latency distribution: figures to read, and the histogram to merge. Only imported results lack some.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Distribution {
-    /// Number of samples, at least 1.
+    /// Number of samples, at least 1; 0 where the program that measured records no such latency, and all
+    /// other figures are 0 or null.
     pub samples: u64,
     /// Samples beyond the histogram's range: counted, and shown as `>=` its end.
     pub over_range_samples: u64,
@@ -338,18 +340,18 @@ pub struct Distribution {
     pub mean_ns: f64,
     /// Standard deviation of the population.
     pub stddev_ns: f64,
-    /// The ceil(0.5 n)-th sample, to 3 significant digits like all percentiles.
-    pub p50_ns: u64,
+    /// The ceil(0.5 n)-th sample, to 3 significant digits like all percentiles; null where it is not known.
+    pub p50_ns: Option<u64>,
     /// The ceil(0.9 n)-th.
-    pub p90_ns: u64,
+    pub p90_ns: Option<u64>,
     /// The ceil(0.99 n)-th.
-    pub p99_ns: u64,
+    pub p99_ns: Option<u64>,
     /// The ceil(0.999 n)-th.
-    pub p99_9_ns: u64,
+    pub p99_9_ns: Option<u64>,
     /// The ceil(0.9999 n)-th.
-    pub p99_99_ns: u64,
+    pub p99_99_ns: Option<u64>,
     /// The whole histogram: HdrHistogram V2, deflated, base64.
-    pub hdr_v2_deflate_base64: String,
+    pub hdr_v2_deflate_base64: Option<String>,
 }
 
 /// Processor time of all threads together.

@@ -51,7 +51,7 @@ pub fn distribution(histogram: &Histogram<u64>, moments: &Moments) -> Option<Dis
     }
     let [p50, p90, p99, p99_9, p99_99] = [5_000, 9_000, 9_900, 9_990, 9_999]
         .map(|per_10_000| value_at_rank(histogram, rank(moments.samples, per_10_000)))
-        .map(|value_ns| value_ns.clamp(moments.min_ns, moments.max_ns));
+        .map(|value_ns| Some(value_ns.clamp(moments.min_ns, moments.max_ns)));
     Some(Distribution {
         samples: moments.samples,
         over_range_samples: moments.over_range_samples,
@@ -64,7 +64,7 @@ pub fn distribution(histogram: &Histogram<u64>, moments: &Moments) -> Option<Dis
         p99_ns: p99,
         p99_9_ns: p99_9,
         p99_99_ns: p99_99,
-        hdr_v2_deflate_base64: encode(histogram),
+        hdr_v2_deflate_base64: Some(encode(histogram)),
     })
 }
 
@@ -82,12 +82,16 @@ pub fn quantile_ns(stored: &Distribution, numerator: u64, denominator: u64) -> R
 /// The histogram of a stored distribution; samples beyond its range are not in it.
 ///
 /// # Errors
-/// A histogram that can't be decoded, in words.
+/// Where there is none, or it can't be decoded; in words.
 pub fn histogram_of(stored: &Distribution) -> Result<Histogram<u64>, String> {
-    decode(&stored.hdr_v2_deflate_base64)
+    match &stored.hdr_v2_deflate_base64 {
+        Some(text) => decode(text),
+        None => Err("only percentiles are known of a latency, no histogram".to_owned()),
+    }
 }
 
-/// One distribution over the samples of all; `None` where there are none.
+/// One distribution over the samples of all; `None` where there are none. Where a part has no histogram, the
+/// whole has none and no percentiles.
 ///
 /// # Errors
 /// A histogram that can't be decoded, in words.
@@ -95,16 +99,41 @@ pub fn merge<'a>(
     parts: impl IntoIterator<Item = &'a Distribution>,
 ) -> Result<Option<Distribution>, String> {
     let mut total = histogram();
+    let mut whole = true;
     let mut moments: Option<Moments> = None;
-    for part in parts {
-        let other = histogram_of(part)?;
-        total
-            .add(&other)
-            .map_err(|error| format!("histograms don't merge: {error}"))?;
+    for part in parts.into_iter().filter(|part| part.samples > 0) {
+        if part.hdr_v2_deflate_base64.is_some() {
+            total
+                .add(&histogram_of(part)?)
+                .map_err(|error| format!("histograms don't merge: {error}"))?;
+        } else {
+            whole = false;
+        }
         let other = moments_of(part);
         moments = Some(moments.map_or(other, |sum| sum.merged(&other)));
     }
-    Ok(moments.and_then(|moments| distribution(&total, &moments)))
+    Ok(moments.and_then(|moments| {
+        let merged = distribution(&total, &moments)?;
+        Some(if whole {
+            merged
+        } else {
+            without_histogram(&merged)
+        })
+    }))
+}
+
+/// What is known without the histogram: neither it nor percentiles.
+#[must_use]
+pub fn without_histogram(known: &Distribution) -> Distribution {
+    Distribution {
+        p50_ns: None,
+        p90_ns: None,
+        p99_ns: None,
+        p99_9_ns: None,
+        p99_99_ns: None,
+        hdr_v2_deflate_base64: None,
+        ..known.clone()
+    }
 }
 
 impl Moments {
@@ -183,9 +212,9 @@ mod tests {
     fn one_outlier_in_a_thousand_is_what_p99_9_shows() {
         let samples: Vec<u64> = (0..999).map(|_| 100).chain([1_000_000]).collect();
         let thousand = distribution_of(&samples);
-        assert_eq!(thousand.p99_9_ns, 100, "the 999th of 1000");
+        assert_eq!(thousand.p99_9_ns, Some(100), "the 999th of 1000");
         let samples: Vec<u64> = (0..998).map(|_| 100).chain([1_000_000; 2]).collect();
-        assert_eq!(distribution_of(&samples).p99_9_ns, 1_000_000);
+        assert_eq!(distribution_of(&samples).p99_9_ns, Some(1_000_000));
     }
 
     proptest! {
@@ -202,6 +231,7 @@ mod tests {
             ];
             let mut last = stored.min_ns;
             for (value_ns, per_10_000) in figures {
+                let value_ns = value_ns.unwrap();
                 prop_assert!(value_ns >= last && value_ns <= stored.max_ns);
                 last = value_ns;
                 let exact = sorted[(samples.len() * per_10_000).div_ceil(10_000) - 1];
@@ -223,6 +253,16 @@ mod tests {
             prop_assert!((merged.mean_ns - whole.mean_ns).abs() <= whole.mean_ns * 1e-9);
             prop_assert!((merged.stddev_ns - whole.stddev_ns).abs() <= whole.mean_ns * 1e-6);
         }
+    }
+
+    #[test]
+    fn what_has_no_histogram_keeps_its_moments_when_merged() {
+        let whole = distribution_of(&[1, 2, 3]);
+        let bare = without_histogram(&distribution_of(&[4, 5]));
+        assert!(histogram_of(&bare).unwrap_err().contains("no histogram"));
+        let merged = merge([&whole, &bare]).unwrap().unwrap();
+        assert_eq!((merged.samples, merged.max_ns, merged.mean_ns), (5, 5, 3.0));
+        assert_eq!((merged.p50_ns, merged.hdr_v2_deflate_base64), (None, None));
     }
 
     #[test]

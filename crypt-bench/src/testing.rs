@@ -145,12 +145,12 @@ fn direction_stats(cell: &CellParams, iops: f64, lat_ns: u64) -> DirectionStats 
         slat: distribution_of(&slat),
         clat: distribution_of(&clat),
         lat: distribution_of(&lat),
-        stages: Stages {
+        stages: Some(Stages {
             wait_ns_mean: lat_ns as f64 * 0.1,
             dispatch_ns_mean: lat_ns as f64 * 0.1,
             cipher_ns_mean: lat_ns as f64 * 0.3,
             device_ns_mean: lat_ns as f64 * 0.5,
-        },
+        }),
         slice_ios: vec![ios / 10; 10],
     }
 }

@@ -71,7 +71,7 @@ impl<'a> CellSummary<'a> {
     #[must_use]
     pub fn cell(&self, metric: Metric) -> Cell {
         match &self.figures {
-            Ok(Some(figures)) => Cell::new(metric.of(figures)),
+            Ok(Some(figures)) => metric.of(figures).map_or(Cell::Missing, Cell::new),
             Ok(None) => Cell::Missing,
             Err(why) => Cell::invalid(why.clone()),
         }
@@ -79,7 +79,9 @@ impl<'a> CellSummary<'a> {
 
     /// The metric's value of each valid repeat.
     pub fn repeat_values(&self, metric: Metric) -> impl Iterator<Item = f64> {
-        self.repeats.values().map(move |figures| metric.of(figures))
+        self.repeats
+            .values()
+            .filter_map(move |figures| metric.of(figures))
     }
 
     /// Half the range of the repeats over their middle; `None` with fewer than two.

@@ -194,7 +194,7 @@ impl Overall {
                         c.candidate.repeats.get(&repeat)?,
                         c.other.repeats.get(&repeat)?,
                     );
-                    Some(metric.of(own) / metric.of(other))
+                    Some(metric.of(own)? / metric.of(other)?)
                 })
                 .collect();
             geometric_mean(ratios?)

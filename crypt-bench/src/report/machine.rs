@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::cells::CellSummary;
 use super::grid::Cell;
-use super::metric::Metric;
+use super::metric::{Figures, Metric};
 use super::model::Report;
 use super::verdict::Verdict;
 
@@ -104,7 +104,7 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
         Cell::Missing => "missing",
     };
     let figures = cell.figures.as_ref().ok().and_then(Option::as_ref);
-    let stages = figures.map(|figures| figures.stages);
+    let stages = figures.and_then(|figures| figures.stages);
     let rest = [
         json!(stages.map(|stages| stages.wait_ns_mean)),
         json!(stages.map(|stages| stages.dispatch_ns_mean)),
@@ -114,7 +114,7 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
         json!(cell.relative_spread(Metric::Throughput)),
         json!(cell.repeats.len()),
         json!(cell.records.len()),
-        json!(figures.map_or(0, |figures| figures.lat.samples)),
+        json!(figures.map_or(0, Figures::samples)),
         json!(state),
         json!(cell.doubts()),
     ];

@@ -97,16 +97,17 @@ impl Metric {
         }
     }
 
-    /// Its value among `figures`.
+    /// Its value among `figures`; `None` where an import does not say.
     #[must_use]
-    pub fn of(self, figures: &Figures) -> f64 {
+    pub fn of(self, figures: &Figures) -> Option<f64> {
+        let lat = figures.lat.as_ref();
         match self {
-            Self::Throughput => figures.bw_bytes_per_s,
-            Self::Iops => figures.iops,
-            Self::LatMean => figures.lat.mean_ns,
-            Self::LatP50 => figures.lat.p50_ns as f64,
-            Self::LatP99 => figures.lat.p99_ns as f64,
-            Self::LatP99_9 => figures.lat.p99_9_ns as f64,
+            Self::Throughput => Some(figures.bw_bytes_per_s),
+            Self::Iops => Some(figures.iops),
+            Self::LatMean => lat.map(|lat| lat.mean_ns),
+            Self::LatP50 => lat?.p50_ns.map(|ns| ns as f64),
+            Self::LatP99 => lat?.p99_ns.map(|ns| ns as f64),
+            Self::LatP99_9 => lat?.p99_9_ns.map(|ns| ns as f64),
         }
     }
 }
@@ -118,16 +119,22 @@ pub struct Figures {
     pub bw_bytes_per_s: f64,
     /// Requests per second of both directions.
     pub iops: f64,
-    /// From submission to completion, all samples of both directions.
-    pub lat: Distribution,
-    /// Where the time of a request went, averaged over all of them.
-    pub stages: Stages,
+    /// From submission to completion, all samples of both directions; `None` where an import has none.
+    pub lat: Option<Distribution>,
+    /// Where the time of a request went, averaged over all of them; `None` where an import does not say.
+    pub stages: Option<Stages>,
     /// Share of the requests whose cipher ran on the queue's own thread, 0..=1; `None` without any
     /// cipher work.
     pub inline_share: Option<f64>,
 }
 
 impl Figures {
+    /// Number of requests whose latency is known.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.lat.as_ref().map_or(0, |lat| lat.samples)
+    }
+
     /// The figures of `records` taken together.
     ///
     /// # Errors
@@ -137,8 +144,11 @@ impl Figures {
             .iter()
             .flat_map(|record| record.directions().map(|stats| &stats.lat))
             .collect();
+        if parts.is_empty() {
+            return Err("no samples".to_owned());
+        }
         let lat = match parts.as_slice() {
-            [only] => Some((*only).clone()),
+            [only] => Some((*only).clone()).filter(|only| only.samples > 0),
             _ => summary::merge(parts)?,
         };
         let weights: Vec<f64> = records
@@ -152,30 +162,31 @@ impl Figures {
         Ok(Self {
             bw_bytes_per_s: weighted(ResultRecord::bw_bytes_per_s),
             iops: weighted(ResultRecord::iops),
-            lat: lat.ok_or("no samples")?,
+            lat,
             stages: stages(records),
             inline_share: inline_share(records),
         })
     }
 }
 
-fn stages(records: &[&ResultRecord]) -> Stages {
+fn stages(records: &[&ResultRecord]) -> Option<Stages> {
     let mut sum = Stages::default();
     let mut ios = 0.0;
     for stats in records.iter().flat_map(|record| record.directions()) {
         let weight = stats.ios as f64;
+        let stages = stats.stages?;
         ios += weight;
-        sum.wait_ns_mean += stats.stages.wait_ns_mean * weight;
-        sum.dispatch_ns_mean += stats.stages.dispatch_ns_mean * weight;
-        sum.cipher_ns_mean += stats.stages.cipher_ns_mean * weight;
-        sum.device_ns_mean += stats.stages.device_ns_mean * weight;
+        sum.wait_ns_mean += stages.wait_ns_mean * weight;
+        sum.dispatch_ns_mean += stages.dispatch_ns_mean * weight;
+        sum.cipher_ns_mean += stages.cipher_ns_mean * weight;
+        sum.device_ns_mean += stages.device_ns_mean * weight;
     }
-    Stages {
+    Some(Stages {
         wait_ns_mean: sum.wait_ns_mean / ios,
         dispatch_ns_mean: sum.dispatch_ns_mean / ios,
         cipher_ns_mean: sum.cipher_ns_mean / ios,
         device_ns_mean: sum.device_ns_mean / ios,
-    }
+    })
 }
 
 fn inline_share(records: &[&ResultRecord]) -> Option<f64> {
@@ -207,10 +218,26 @@ mod tests {
         short.achieved.runtime_ns = 1_000_000;
         let figures = Figures::of(&[&long, &short]).unwrap();
         assert!((figures.bw_bytes_per_s - 2.5e9).abs() < 1.0);
-        assert_eq!(figures.lat.samples, 200);
+        assert_eq!(figures.lat.as_ref().unwrap().samples, 200);
         let share = figures.inline_share.unwrap();
         assert!((share - 1000.0 / 1011.0).abs() < 1e-12, "{share}");
-        assert!(figures.stages.cipher_ns_mean > figures.stages.wait_ns_mean);
+        let stages = figures.stages.unwrap();
+        assert!(stages.cipher_ns_mean > stages.wait_ns_mean);
+    }
+
+    #[test]
+    fn what_an_import_does_not_say_is_no_value() {
+        let mut bare = record(cell("inline", 4096, 1), 1, 1e9);
+        let read = bare.read.as_mut().unwrap();
+        read.lat = summary::without_histogram(&read.lat);
+        read.stages = None;
+        let figures = Figures::of(&[&bare]).unwrap();
+        assert_eq!(Metric::LatP99.of(&figures), None);
+        assert!(Metric::LatMean.of(&figures).is_some() && figures.stages.is_none());
+        bare.read.as_mut().unwrap().lat.samples = 0;
+        let figures = Figures::of(&[&bare]).unwrap();
+        assert_eq!(Metric::LatMean.of(&figures), None);
+        assert!(Metric::Iops.of(&figures).is_some());
     }
 
     #[test]
@@ -218,7 +245,7 @@ mod tests {
         assert_eq!(Figures::of(&[]).unwrap_err(), "no samples");
         let mut broken = record(cell("inline", 4096, 1), 1, 1e9);
         if let Some(read) = &mut broken.read {
-            read.lat.hdr_v2_deflate_base64 = "?".to_owned();
+            read.lat.hdr_v2_deflate_base64 = Some("?".to_owned());
         }
         let whole = record(cell("inline", 4096, 1), 2, 1e9);
         assert!(

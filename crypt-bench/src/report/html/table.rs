@@ -111,7 +111,7 @@ fn row(facet: &Facet, cell: &CellSummary<'_>, has_extra: bool) -> String {
         format!("{valid} of {all}")
     };
     let samples = match &cell.figures {
-        Ok(Some(figures)) => figures.lat.samples,
+        Ok(Some(figures)) => figures.samples(),
         _ => 0,
     };
     let _ = write!(
@@ -130,18 +130,21 @@ fn row(facet: &Facet, cell: &CellSummary<'_>, has_extra: bool) -> String {
 
 /// Where the time went, and where the cipher ran.
 fn stages(cell: &CellSummary<'_>) -> String {
+    const EMPTY: &str = "<td data-v=\"\"></td>";
     let Ok(Some(figures)) = &cell.figures else {
-        return "<td data-v=\"\"></td>".repeat(5);
+        return EMPTY.repeat(5);
     };
-    let stages = &figures.stages;
-    let mut html: String = [
-        stages.wait_ns_mean,
-        stages.dispatch_ns_mean,
-        stages.cipher_ns_mean,
-        stages.device_ns_mean,
-    ]
-    .map(|ns| format!("<td data-v=\"{ns}\">{}</td>", Unit::Nanoseconds.text(ns)))
-    .concat();
+    let mut html: String = match &figures.stages {
+        None => EMPTY.repeat(4),
+        Some(stages) => [
+            stages.wait_ns_mean,
+            stages.dispatch_ns_mean,
+            stages.cipher_ns_mean,
+            stages.device_ns_mean,
+        ]
+        .map(|ns| format!("<td data-v=\"{ns}\">{}</td>", Unit::Nanoseconds.text(ns)))
+        .concat(),
+    };
     html += &match figures.inline_share {
         Some(share) => format!("<td data-v=\"{share}\">{:.0} %</td>", share * 100.0),
         None => "<td data-v=\"\">none</td>".to_owned(),
