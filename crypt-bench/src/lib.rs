@@ -23,6 +23,7 @@ pub mod judge;
 pub mod manifest;
 pub mod matrix;
 pub mod play;
+pub mod preset;
 pub mod progress;
 pub mod record;
 pub mod report;

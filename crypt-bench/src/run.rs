@@ -16,6 +16,7 @@ use crypt_core::exec::{Pinning, WorkerConfig, WorkerPool};
 use crypt_core::policy::{OffloadRules, PolicySpec};
 
 use crate::cell::{PolicyVolumes, Setting};
+use crate::definition::device::DeviceSpec;
 use crate::journal::Journal;
 use crate::matrix::Matrix;
 use crate::progress::Progress;
@@ -114,8 +115,12 @@ impl Runner<'_> {
                     return Ok(End::Stopped);
                 }
                 progress.running(&variant.cell);
+                let renewed = self.renewed(&variant.cell, pools)?;
+                let (variant, opened) = renewed
+                    .as_ref()
+                    .map_or((variant, &opened), |(variant, opened)| (variant, opened));
                 let start = Instant::now();
-                let Some(mut record) = variant.measure(repeat, &opened, self.setting)? else {
+                let Some(mut record) = variant.measure(repeat, opened, self.setting)? else {
                     return Ok(End::Stopped);
                 };
                 record.sequence = records.len() as u64;
@@ -127,6 +132,22 @@ impl Runner<'_> {
             }
         }
         Ok(End::Complete)
+    }
+
+    /// A modelled drive remembers: what one policy left in its write cache would slow down the next. So each
+    /// run has a drive of its own, over the same data; `None` for other devices.
+    fn renewed(
+        &mut self,
+        cell: &CellParams,
+        pools: &mut Pools,
+    ) -> Result<Option<(PolicyVolumes, Opened)>, String> {
+        if !matches!(cell.device.parse()?, DeviceSpec::Model(_)) {
+            return Ok(None);
+        }
+        let opened = self.targets.open(cell, self.setting.stop)?;
+        let pool = pools.for_cell(cell)?;
+        let volumes = PolicyVolumes::open(cell.clone(), &opened, pool.as_ref(), self.setting.key)?;
+        Ok(Some((volumes, opened)))
     }
 
     /// The volumes of a cell under every policy.

@@ -35,7 +35,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["manifest", "summary"],
     &["buckets", "host", "storage", "definition"],
     &[
-        "matrix", "generate", "issuer", "record", "judge", "progress", "dip", "verify",
+        "matrix", "generate", "issuer", "record", "judge", "progress", "dip", "verify", "preset",
     ],
     &["journal", "target", "drive", "play", "jobfile", "fio"],
     &["cell"],

@@ -23,6 +23,7 @@ impl Blocks {
     /// These lengths.
     #[must_use]
     pub fn new(read: Lengths, write: Lengths) -> Self {
+        let [read, write] = [read, write].map(simplest);
         Self { read, write }
     }
 
@@ -85,6 +86,14 @@ impl Blocks {
         let read = rw.reads().then_some(&self.read);
         read.into_iter().chain(rw.writes().then_some(&self.write))
     }
+}
+
+/// One length where a range or a split has no other.
+fn simplest(lengths: Lengths) -> Lengths {
+    if lengths.smallest() == lengths.largest() {
+        return Lengths::Fixed(lengths.smallest());
+    }
+    lengths
 }
 
 fn mean(lengths: &Lengths) -> f64 {
@@ -197,7 +206,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Blocks>().unwrap().to_string(), text);
         }
-        let same: Blocks = "4k,4k".parse().unwrap();
+        let same: Blocks = "4k-4k,4k/100".parse().unwrap();
         assert_eq!(same, Blocks::fixed(4096));
         assert_eq!(same.to_string(), "4k");
     }

@@ -10,6 +10,7 @@ use super::cells::CellSummary;
 use super::grid::Cell;
 use super::metric::{Figures, Metric};
 use super::model::Report;
+use super::published;
 use super::verdict::Verdict;
 
 /// Columns before the metrics.
@@ -42,7 +43,7 @@ const PARAMETERS: [&str; 25] = [
 ];
 
 /// Columns after the metrics.
-const REST: [&str; 11] = [
+const REST: [&str; 13] = [
     "wait_ns_mean",
     "dispatch_ns_mean",
     "cipher_ns_mean",
@@ -54,6 +55,8 @@ const REST: [&str; 11] = [
     "samples",
     "state",
     "doubts",
+    "column",
+    "published",
 ];
 
 /// A table with a heading, RFC 4180.
@@ -83,6 +86,7 @@ pub fn json(report: &Report<'_>) -> String {
         "candidate_policy": lineup.map(|l| &l.candidate),
         "other_policies": lineup.map(|l| &l.others),
         "runs": report.runs.iter().map(|run| &run.name).collect::<Vec<_>>(),
+        "published": published::json(&published::sections(report)),
         "cells": report.cells.iter().map(|cell| object(report, cell)).collect::<Vec<_>>(),
     });
     format!("{document:#}\n")
@@ -104,6 +108,7 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
         Cell::Missing => "missing",
     };
     let figures = cell.figures.as_ref().ok().and_then(Option::as_ref);
+    let (column, published) = published::of_cell(report, cell);
     let stages = figures.and_then(|figures| figures.stages);
     let rest = [
         json!(stages.map(|stages| stages.wait_ns_mean)),
@@ -117,6 +122,8 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
         json!(figures.map_or(0, Figures::samples)),
         json!(state),
         json!(cell.doubts()),
+        json!(column),
+        json!(published),
     ];
     for (name, value) in REST.into_iter().zip(rest) {
         object.insert(name.to_owned(), value);

@@ -11,6 +11,7 @@ use super::grid::{Cell, GridAxis, Noise};
 use super::maps;
 use super::metric::Metric;
 use super::model::{Facet, Report};
+use super::published;
 use super::verdict::Verdict;
 
 /// The metrics of the tables per facet.
@@ -30,6 +31,7 @@ pub fn document(report: &Report<'_>) -> String {
         return text;
     }
     text += &table_of(&maps::overview(report, Metric::Throughput));
+    text += &published::markdown(&published::sections(report));
     for facet in &report.facets {
         text += &one_facet(report, facet);
     }
@@ -37,7 +39,7 @@ pub fn document(report: &Report<'_>) -> String {
 }
 
 /// A heat map as a table under its title.
-fn table_of(map: &HeatMap) -> String {
+pub(super) fn table_of(map: &HeatMap) -> String {
     let (rows, columns) = (map.grid.rows(), map.grid.columns());
     let mut text = format!("\n**{}** ({})\n\n", safe(&map.title), safe(&map.subtitle));
     text += &line([safe(&rows.name)].into_iter().chain(full_labels(columns)));
@@ -120,18 +122,18 @@ fn full_labels(axis: &GridAxis) -> impl Iterator<Item = String> {
     })
 }
 
-fn line(cells: impl IntoIterator<Item = String>) -> String {
+pub(super) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let cells: Vec<String> = cells.into_iter().collect();
     format!("| {} |\n", cells.join(" | "))
 }
 
 /// The line under a heading: left-aligned names, right-aligned numbers.
-fn rule(left: usize, right: usize) -> String {
+pub(super) fn rule(left: usize, right: usize) -> String {
     line((0..left + right).map(|i| if i < left { ":--" } else { "--:" }.to_owned()))
 }
 
 /// Text that Markdown, HTML and mentions leave alone.
-fn safe(text: &str) -> String {
+pub(super) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in plain(text).chars() {
         match c {

@@ -21,6 +21,7 @@ pub mod markdown;
 pub mod metric;
 pub mod model;
 pub mod palette;
+pub mod published;
 pub mod scale;
 mod svg;
 pub mod terminal;

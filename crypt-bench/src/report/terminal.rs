@@ -15,6 +15,7 @@ use super::maps;
 use super::metric::Metric;
 use super::model::Report;
 use super::palette::Rgb;
+use super::published;
 use super::verdict::Verdict;
 
 /// How colours are written.
@@ -59,7 +60,7 @@ impl Style {
     }
 }
 
-/// The overview map and the three-line verdict.
+/// The overview map, the three-line verdict, and the published tables that were measured again.
 #[must_use]
 pub fn summary(report: &Report<'_>, style: Style) -> String {
     let mut text = String::new();
@@ -69,6 +70,11 @@ pub fn summary(report: &Report<'_>, style: Style) -> String {
     }
     for line in Verdict::of(report).lines() {
         text += &wrapped(line, style.width);
+    }
+    let sections = published::sections(report);
+    if !sections.is_empty() {
+        text.push('\n');
+        text += &published::text(&sections, style);
     }
     text
 }
@@ -205,7 +211,7 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 /// `text` broken at spaces into lines of at most `width`, with a line end.
-fn wrapped(text: &str, width: usize) -> String {
+pub(super) fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     for word in plain(text).split(' ') {

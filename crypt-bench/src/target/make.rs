@@ -29,21 +29,27 @@ const FILL_BYTES: usize = 1 << 20;
 /// Seed of the data that devices are filled with.
 const FILL_SEED: u64 = 0x5c7a_7c4f;
 
-/// A device of a cell that only lives in this process, filled with data.
-pub(super) fn make_device(cell: &CellParams, stop: &AtomicBool) -> Result<Arc<dyn Device>, String> {
+/// The medium of a cell's device that only lives in this process, filled with data.
+pub(super) fn make_medium(cell: &CellParams, stop: &AtomicBool) -> Result<Arc<dyn Device>, String> {
     match cell.device.parse()? {
         DeviceSpec::Null => Ok(Arc::new(NullDevice::new(cell.size_bytes))),
-        DeviceSpec::Memory => filled_memory(cell.size_bytes, stop),
-        DeviceSpec::Model(name) => {
-            let model = ServiceModel::named(&name, cell.size_bytes, cell.seed);
-            let model = model.map_err(|error| error.to_string())?;
-            Ok(Arc::new(ModelDevice::new(
-                filled_memory(cell.size_bytes, stop)?,
-                model,
-            )))
-        }
+        DeviceSpec::Memory | DeviceSpec::Model(_) => filled_memory(cell.size_bytes, stop),
         other => Err(format!("{other} can't be made")),
     }
+}
+
+/// The device over its medium: a modelled drive with its head at the start and its cache empty, or
+/// the medium itself.
+pub(super) fn device_over(
+    medium: &Arc<dyn Device>,
+    cell: &CellParams,
+) -> Result<Arc<dyn Device>, String> {
+    let DeviceSpec::Model(name) = cell.device.parse()? else {
+        return Ok(Arc::clone(medium));
+    };
+    let model = ServiceModel::named(&name, cell.size_bytes, cell.seed);
+    let model = model.map_err(|error| error.to_string())?;
+    Ok(Arc::new(ModelDevice::new(Arc::clone(medium), model)))
 }
 
 fn filled_memory(bytes: u64, stop: &AtomicBool) -> Result<Arc<dyn Device>, String> {

@@ -29,7 +29,7 @@ use crate::manifest::CreatedFile;
 use crate::result::CellParams;
 
 pub use check::check;
-use make::{create_file, descriptor_path, lay_out, make_device, nameless};
+use make::{create_file, descriptor_path, device_over, lay_out, make_medium, nameless};
 
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of `linux/magic.h`.
 const MEMORY_FILESYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -101,12 +101,12 @@ struct Scratch {
     direct: bool,
 }
 
-/// Devices that only live in this process, with the parameters that they depend on.
+/// Media of devices that only live in this process, with the parameters that they depend on.
 #[derive(Debug)]
 struct Kept {
     device: String,
     size_bytes: u64,
-    devices: Vec<Arc<dyn Device>>,
+    media: Vec<Arc<dyn Device>>,
 }
 
 /// Makes and opens devices, keeping what the next cell can use again.
@@ -170,7 +170,7 @@ impl Targets {
         }
     }
 
-    /// The devices of a cell, filled with data.
+    /// The devices of a cell, filled with data. A modelled drive is as new each time.
     ///
     /// # Errors
     /// Where a device can't be opened or filled, or `stop` becomes true.
@@ -184,16 +184,16 @@ impl Targets {
         }
         Ok(Opened {
             places: self
-                .own_devices(cell, stop)?
+                .own_media(cell, stop)?
                 .iter()
-                .map(|device| (Arc::clone(device), 0))
-                .collect(),
+                .map(|medium| Ok((device_over(medium, cell)?, 0)))
+                .collect::<Result<_, String>>()?,
             evidence: StorageEvidence::default(),
         })
     }
 
-    /// Devices that only live in this process; the last cell's where they fit.
-    fn own_devices(
+    /// Media that only live in this process; the last cell's where they fit.
+    fn own_media(
         &mut self,
         cell: &CellParams,
         stop: &AtomicBool,
@@ -201,19 +201,19 @@ impl Targets {
         let fits = |kept: &Kept| {
             kept.device == cell.device
                 && kept.size_bytes == cell.size_bytes
-                && kept.devices.len() == cell.devices as usize
+                && kept.media.len() == cell.devices as usize
         };
         let kept = match self.kept.take().filter(fits) {
             Some(kept) => kept,
             None => Kept {
                 device: cell.device.clone(),
                 size_bytes: cell.size_bytes,
-                devices: (0..cell.devices)
-                    .map(|_| make_device(cell, stop))
+                media: (0..cell.devices)
+                    .map(|_| make_medium(cell, stop))
                     .collect::<Result<_, String>>()?,
             },
         };
-        Ok(&self.kept.insert(kept).devices)
+        Ok(&self.kept.insert(kept).media)
     }
 
     fn scratch(&self, device: &str) -> Option<&Scratch> {

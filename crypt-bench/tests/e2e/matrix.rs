@@ -10,6 +10,7 @@ use crate::common::{Place, assert_schema, text};
 use crypt_bench::definition::PRESETS;
 use crypt_bench::doubt::Doubt;
 use crypt_bench::manifest::State;
+use crypt_bench::preset::Preset;
 use crypt_bench::result::Rw;
 
 /// A matrix that takes little time on any machine.
@@ -52,6 +53,72 @@ fn a_run_writes_results_that_fit_the_published_schemas() {
         [Path::new("results"), Path::new("tmp")]
     );
     assert_eq!(fs::read_dir(place.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn every_published_table_can_be_measured_again() {
+    let place = Place::new();
+    let list = place.succeed("matrix --preset list");
+    for preset in Preset::names() {
+        assert!(list.contains(preset), "{list}");
+        // Small and short: that it runs, not what it says.
+        let stdout = place.succeed(&format!(
+            "matrix --preset {preset} --device null --depth 2 --jobs 1 --size 8m --runtime 20ms --ramp 1ms --slice 1ms \
+             --repeats 1 --out {preset}"
+        ));
+        assert!(stdout.contains(&format!("({preset})")), "{stdout}");
+        let plan = place.manifest(preset).plan;
+        assert!(plan.iter().any(|cell| cell.policy == "raw"), "{preset}");
+        let page = place.read(preset, "report.html");
+        assert!(page.contains("id=\"published\""), "{preset}");
+        let again = place.succeed(&format!("report {preset} --format text"));
+        assert!(again.contains("Published: "), "{again}");
+    }
+}
+
+#[test]
+fn published_figures_stand_beside_measured_ones_of_the_same_row() {
+    let place = Place::new();
+    let stdout = place.succeed(
+        "matrix --preset dorminy-ssd --bs 4k --depth 128,2048 --jobs 1,4 --device null --size 64m --runtime 20ms \
+         --ramp 1ms --repeats 1 --out rows",
+    );
+    assert!(
+        stdout.contains("282") && stdout.contains("283") && !stdout.contains("433"),
+        "{stdout}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&place.succeed("report rows --format json")).unwrap();
+    let rows = json["published"][0]["tables"][0]["rows"]
+        .as_array()
+        .unwrap();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert_eq!(
+        (&rows[1]["figures"], &rows[1]["raw"]),
+        (&"published".into(), &285.0.into())
+    );
+}
+
+#[test]
+fn a_job_file_is_the_base_that_axes_multiply() {
+    let place = Place::new();
+    let job = "[global]\nioengine=null\nsize=8m\n[a]\nrw=randrw\nrwmixread=66\nbssplit=4k/60:16k/40,16k\niodepth=4\n\
+               [b]\nrate=1m\n";
+    fs::write(place.path("a.fio"), job).unwrap();
+    place.succeed(&format!(
+        "matrix --import a.fio --section a --depth 1,4 --jobs 1,2 --policy inline --only --repeats 1 --out results {QUICK}"
+    ));
+    let cells: Vec<_> = place
+        .records("results")
+        .into_iter()
+        .map(|record| record.cell)
+        .collect();
+    let seen: Vec<_> = cells.iter().map(|cell| (cell.depth, cell.jobs)).collect();
+    assert_eq!(seen, [(1, 1), (1, 2), (4, 1), (4, 2)]);
+    for cell in cells {
+        assert_eq!(cell.block_sizes.as_deref(), Some("4k/60:16k/40,16k"));
+        assert_eq!((cell.rwmixread_percent, cell.size_bytes), (66, 4 << 20));
+    }
 }
 
 #[test]

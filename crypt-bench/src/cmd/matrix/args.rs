@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crypt_core::key::Key;
 
+use super::import;
 use crate::cli::{Failure, Outcome};
-use crate::cmd::key;
+use crate::cmd::{key, surroundings};
 use crate::definition::Definition;
 use crate::definition::quantity::Size;
 use crate::host;
 use crate::manifest::Manifest;
+use crate::preset::Preset;
 use crate::result::CellParams;
 
 /// What `--help` says after the options.
@@ -26,6 +28,10 @@ Examples:
       a new file, fully written before measuring; it stays
   crypt-bench matrix --matrix benches/policy.toml --repeats 10 --out results
       a definition from a file (or a preset's name: default, hand-off, policy, smoke)
+  crypt-bench matrix --preset dorminy-optane
+      a published table of dm-crypt with and without workqueues, measured again on a modelled Optane
+  crypt-bench matrix --import job.fio --bs 4k,64k
+      the job of a fio job file, under every policy and with these block sizes
   crypt-bench matrix --out results --resume
       go on with an interrupted run
 
@@ -45,6 +51,24 @@ pub struct Args {
     /// Definition to start from: a TOML file, or the name of a preset
     #[arg(long, value_name = "FILE.toml", help_heading = "Axes")]
     pub(super) matrix: Option<PathBuf>,
+
+    /// Measure a published table again, its figures beside the measured ones; list says which there are.
+    /// Axes given here pick its rows, or multiply them where no row has the value
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "matrix",
+        help_heading = "Axes"
+    )]
+    pub(super) preset: Option<String>,
+
+    /// Start from a fio job file: its job is the cell that axes given here replace or multiply
+    #[arg(long, value_name = "FILE.fio", conflicts_with_all = ["matrix", "preset"], help_heading = "Axes")]
+    pub(super) import: Option<String>,
+
+    /// Take only this section of the job file; may be given several times
+    #[arg(long, value_name = "NAME", requires = "import", help_heading = "Axes")]
+    pub(super) section: Vec<String>,
 
     /// Go through the page cache instead of --direct
     #[arg(long, conflicts_with = "direct", help_heading = "Conditions")]
@@ -87,15 +111,36 @@ impl Args {
         if self.buffered {
             flags.direct = Some(false);
         }
-        let base = match (&self.matrix, resumed) {
-            (Some(file), _) => Definition::load(file).map_err(Failure::Usage)?,
-            (None, Some(manifest)) => {
+        let base = match (&self.matrix, self.preset()?, self.imported()?, resumed) {
+            (Some(file), ..) => Definition::load(file).map_err(Failure::Usage)?,
+            (None, Some(preset), ..) => preset.plan.matrix,
+            (None, None, Some(imported), _) => imported,
+            (None, None, None, Some(manifest)) => {
                 Definition::parse(&manifest.definition_toml).map_err(Failure::Usage)?
             }
-            (None, None) => Definition::default(),
+            (None, None, None, None) => Definition::default(),
         };
         let fallback = Definition::fallback().map_err(Failure::Internal)?;
         Ok(flags.over(base).over(fallback))
+    }
+
+    /// The published table that is asked for.
+    fn preset(&self) -> Outcome<Option<Preset>> {
+        let name = self.preset.as_deref();
+        name.map(Preset::named).transpose().map_err(Failure::Usage)
+    }
+
+    /// What the job file says.
+    fn imported(&self) -> Outcome<Option<Definition>> {
+        let Some(file) = &self.import else {
+            return Ok(None);
+        };
+        let jobs = surroundings::load(std::slice::from_ref(file), &self.section, false)?;
+        let definition = import::definition(&jobs).map_err(surroundings::refused)?;
+        if let Some(remark) = import::remark(&jobs) {
+            eprintln!("{remark}");
+        }
+        Ok(Some(definition))
     }
 
     /// A key that is long enough for every cell.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod import;
 mod plan;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use crate::cli::{Failure, Outcome};
 use crate::cmd::{interrupt, output, report};
 use crate::journal::Journal;
 use crate::manifest::State;
+use crate::preset::Preset;
 use crate::report::{Report, Run, html, machine, terminal};
 use crate::result::ResultRecord;
 use crate::run::{End, Runner};
@@ -24,6 +26,9 @@ use plan::Plan;
 /// # Errors
 /// Bad input (nothing was written then), a failure while measuring, or an interruption by the user.
 pub fn run(args: &Args) -> Outcome {
+    if args.preset.as_deref() == Some("list") {
+        return output::write_stdout(&presets()?);
+    }
     let stop = interrupt::flag()?;
     let plan = Plan::prepare(args)?;
     let key = args.key(&plan.matrix.cells)?;
@@ -54,6 +59,23 @@ pub fn run(args: &Args) -> Outcome {
     };
     publish(&journal, std::slice::from_ref(&run), args.json)?;
     conclude(end, args, &journal, &run.records)
+}
+
+/// What published tables there are, for people.
+fn presets() -> Outcome<String> {
+    let mut text = String::new();
+    for name in Preset::names() {
+        let plan = Preset::named(name).map_err(Failure::Internal)?.plan;
+        let devices = plan.matrix.device.iter().map(ToString::to_string);
+        text += &format!(
+            "{name}\n    {}\n    published: {}\n    on: {}\n    measured on: {} (unless --device says another)\n",
+            plan.title,
+            plan.source,
+            plan.hardware,
+            devices.collect::<Vec<_>>().join(", ")
+        );
+    }
+    Ok(text)
 }
 
 /// Writes the report of a run and prints its summary, or all of it as JSON.

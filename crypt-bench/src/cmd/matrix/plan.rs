@@ -24,6 +24,7 @@ pub(super) struct Plan {
     tool: Tool,
     environment: Environment,
     permissions: Permissions,
+    preset: Option<String>,
     resumed: Option<Manifest>,
 }
 
@@ -59,6 +60,7 @@ impl Plan {
                 .map_err(|error| Failure::internal(format!("own program: {error}")))?,
             environment: host::environment(),
             permissions,
+            preset: args.preset.clone(),
             resumed,
         };
         plan.check_resumed()?;
@@ -147,7 +149,7 @@ impl Plan {
             created_files: Vec::new(),
             command_line: host::command_line(),
             definition_toml: self.definition.to_toml(),
-            preset: None,
+            preset: self.preset.clone(),
             started: now(),
             finished: None,
             state: State::Running,

@@ -13,6 +13,7 @@ mod table;
 
 use super::escape::escape;
 use super::model::Report;
+use super::published;
 use super::verdict::Verdict;
 
 const STYLE: &str = include_str!("style.css");
@@ -23,6 +24,7 @@ const SCRIPT: &str = include_str!("script.js");
 pub fn page(report: &Report<'_>) -> String {
     let verdict = Verdict::of(report);
     let title = title(report);
+    let sections = published::sections(report);
     [
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n",
@@ -33,9 +35,10 @@ pub fn page(report: &Report<'_>) -> String {
         "</title>\n<style>\n",
         STYLE,
         "</style>\n</head>\n<body>\n",
-        &header(report),
+        &header(report, !sections.is_empty()),
         "<main>\n",
         &first_screen(report, &verdict),
+        &published::html(&sections),
         &figures::maps(report),
         &table::cells(report),
         &environment::sections(report),
@@ -72,7 +75,7 @@ fn day(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
-fn header(report: &Report<'_>) -> String {
+fn header(report: &Report<'_>, has_published: bool) -> String {
     let runs: Vec<String> = report
         .runs
         .iter()
@@ -81,9 +84,14 @@ fn header(report: &Report<'_>) -> String {
             format!("{} · {}", escape(host), escape(day))
         })
         .collect();
+    let published = if has_published {
+        "<a href=\"#published\">Published</a>\n"
+    } else {
+        ""
+    };
     format!(
         "<header class=\"top\"><span class=\"name\">crypt-bench</span>\
-         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\"><a href=\"#maps\">Maps</a>\
+         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\">{published}<a href=\"#maps\">Maps</a>\
          <a href=\"#numbers\">Numbers</a><a href=\"#environment\">Environment</a>\
          <a href=\"#made\">How it was made</a></nav>\
          <button id=\"theme\" type=\"button\" aria-label=\"Switch between light and dark\" hidden>\
