@@ -26,6 +26,7 @@ enum Command {
     Report(cmd::report::Args),
     Cipher(cmd::cipher::Args),
     Explain(cmd::explain::Args),
+    Export(cmd::export::Args),
     Run(cmd::run::Args),
 }
 
@@ -85,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => cmd::report::run(&args),
         Command::Cipher(args) => cmd::cipher::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
+        Command::Export(args) => cmd::export::run(&args),
         Command::Run(args) => cmd::run::run(&args),
     };
     match outcome {

@@ -4,6 +4,7 @@
 
 pub mod cipher;
 pub mod explain;
+pub mod export;
 mod interrupt;
 mod key;
 pub mod matrix;

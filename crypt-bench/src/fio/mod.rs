@@ -5,4 +5,5 @@
 #![forbid(unsafe_code)]
 
 pub mod bins;
+pub mod cell;
 pub mod write;
