@@ -143,6 +143,10 @@ impl Errno {
     pub const ECANCELED: Self = Self::of(rustix::io::Errno::CANCELED);
     /// Interrupted; retried like `EAGAIN`.
     pub const EINTR: Self = Self::of(rustix::io::Errno::INTR);
+    /// Illegal byte sequence; block devices say so of data that fails its checksum.
+    pub const EILSEQ: Self = Self::of(rustix::io::Errno::ILSEQ);
+    /// Connection timed out; here: a request took too long.
+    pub const ETIMEDOUT: Self = Self::of(rustix::io::Errno::TIMEDOUT);
 
     const fn of(errno: rustix::io::Errno) -> Self {
         Self::from_raw(errno.raw_os_error())

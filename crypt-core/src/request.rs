@@ -15,7 +15,7 @@ pub enum Op {
     Read,
     /// Encrypt the slot's data area and write it.
     Write,
-    /// Make everything completed so far durable (`fdatasync`).
+    /// Make everything completed so far durable (`fdatasync`; `fsync` with [`Flags::META`]).
     Flush,
     /// The range's content is no longer needed; it does not read back as zero.
     Discard,
@@ -55,6 +55,8 @@ bitflags::bitflags! {
         const FUA = 4;
         /// Somebody waits for it (`REQ_SYNC`).
         const SYNC = 8;
+        /// With `Flush`: all metadata of a file is made durable too (`fsync` instead of `fdatasync`).
+        const META = 16;
     }
 }
 

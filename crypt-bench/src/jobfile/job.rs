@@ -14,9 +14,10 @@ use super::offsets::Offsets;
 use super::settings::{JobSection, Settings};
 use super::value::{Pattern, Value};
 use super::verify::Verify;
-use super::{Position, Refusal};
+use super::{Position, Refusal, goals};
 use crate::definition::device::Engine;
 use crate::generate::Lengths;
+use crate::play::Conduct;
 use crate::result::Rw;
 
 /// fio's default block size, in bytes.
@@ -67,6 +68,8 @@ pub struct Job {
     pub rwmixread_percent: u8,
     /// How offsets follow from each other.
     pub offsets: Offsets,
+    /// How it behaves beyond its requests.
+    pub conduct: Conduct,
     /// Requests in flight.
     pub depth: u32,
     /// Copies.
@@ -124,6 +127,7 @@ impl Job {
         let (read_lengths, write_lengths) = (lengths(0)?, lengths(1)?);
         let both = [&read_lengths, &write_lengths];
         let offsets = Offsets::new(&settings, pattern, both, unit)?;
+        let depth = settings.number("iodepth").unwrap_or(1) as u32;
         let mut job = Self {
             name: settings.text("name").unwrap_or(&name).to_owned(),
             section: name,
@@ -132,7 +136,8 @@ impl Job {
             write_lengths,
             rwmixread_percent: mix(&settings)?,
             offsets,
-            depth: settings.number("iodepth").unwrap_or(1) as u32,
+            conduct: goals::conduct(&settings, depth)?,
+            depth,
             numjobs: settings.number("numjobs").unwrap_or(1) as u32,
             access: access(&settings),
             direct: direct(&settings)?,

@@ -16,6 +16,7 @@ pub mod catalog;
 pub mod data;
 pub mod expand;
 mod expression;
+mod goals;
 pub mod job;
 pub mod offsets;
 pub mod place;

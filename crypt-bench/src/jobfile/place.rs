@@ -40,6 +40,8 @@ pub struct Copy {
     pub stage: usize,
     /// Copies of one group are reported together where `group_reporting` is set. From 0.
     pub group: usize,
+    /// The job of the same stage whose copies must have ended before this one starts.
+    pub after: Option<usize>,
 }
 
 /// A file that jobs use.
@@ -86,13 +88,14 @@ impl Plan {
                 (group, jobs_in_group) = (group + 1, 0);
             }
             jobs_in_group += 1;
-            check_wait(&jobs, index)?;
+            let after = awaited(&jobs, index)?;
             for number in 0..job.numjobs {
                 let copy = place(job, index, number, size_of)?;
                 note_file(&mut files, &copy, job, size_of);
                 copies.push(Copy {
                     stage,
                     group,
+                    after,
                     ..copy
                 });
             }
@@ -112,10 +115,10 @@ impl Plan {
 }
 
 /// `wait_for` names a job above; one that a stonewall already waits for costs nothing.
-fn check_wait(jobs: &[Job], index: usize) -> Result<(), Refusal> {
+fn awaited(jobs: &[Job], index: usize) -> Result<Option<usize>, Refusal> {
     let job = &jobs[index];
     let Some(name) = job.settings.text("wait_for") else {
-        return Ok(());
+        return Ok(None);
     };
     let Some(other) = jobs[..index].iter().rposition(|job| job.name == name) else {
         let message = format!("wait_for={name}: there is no such job above this one");
@@ -123,13 +126,9 @@ fn check_wait(jobs: &[Job], index: usize) -> Result<(), Refusal> {
     };
     let walled = jobs[other + 1..=index].iter().any(|job| job.stonewall);
     if walled {
-        return Ok(());
+        return Ok(None);
     }
-    let message = format!(
-        "wait_for={name} is not supported yet where other jobs run at the same time; write stonewall \
-         to wait for all jobs above"
-    );
-    Err(job.refuse("wait_for", message))
+    Ok(Some(other))
 }
 
 fn place(
@@ -173,6 +172,7 @@ fn place(
         len_bytes,
         stage: 0,
         group: 0,
+        after: None,
     })
 }
 
@@ -453,6 +453,10 @@ mod tests {
             .map(|copy| (copy.stage, copy.group))
             .collect();
         assert_eq!(seen, [(0, 0), (0, 0), (1, 1), (1, 2), (1, 2)]);
+        // A stonewall waits for b already, d runs at the same time.
+        assert!(plan.copies.iter().all(|copy| copy.after.is_none()));
+        let beside = format!("{text}[f]\nwait_for=d\n");
+        assert_eq!(self::plan(&beside).unwrap().copies[5].after, Some(3));
         assert_eq!(plan.stages(), 2);
     }
 
@@ -485,12 +489,5 @@ mod tests {
             let refusal = plan(&format!("[a]\n{options}\n")).unwrap_err().to_string();
             assert!(refusal.contains(reason), "{options}: {refusal}");
         }
-        let concurrent = "[global]\nfilename=/disk\n[a]\n[b]\nwait_for=a\n";
-        assert!(
-            plan(concurrent)
-                .unwrap_err()
-                .message
-                .contains("write stonewall")
-        );
     }
 }

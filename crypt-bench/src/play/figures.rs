@@ -27,6 +27,7 @@ pub(super) struct Figures {
     pub(super) intended: Option<[DirectionRecorder; 2]>,
     pub(super) errors: u64,
     pub(super) first_error: Option<(Request, Errno)>,
+    pub(super) failed: bool,
 }
 
 impl Figures {
@@ -40,7 +41,26 @@ impl Figures {
             intended: with_intended.then(|| [recorder(), recorder()]),
             errors: 0,
             first_error: None,
+            failed: false,
         }
+    }
+
+    /// Notes a failure; one that is not borne ends the thread.
+    pub(super) fn fail(&mut self, request: Request, errno: Errno, borne: bool) {
+        self.errors += 1;
+        self.first_error.get_or_insert((request, errno));
+        self.failed |= !borne;
+    }
+
+    /// Forgets all requests that were recorded. Allocates.
+    pub(super) fn restart(&mut self, window: &Window) {
+        let fresh = Self::new(window, self.intended.is_some());
+        *self = Self {
+            errors: self.errors,
+            first_error: self.first_error,
+            failed: self.failed,
+            ..fresh
+        };
     }
 
     /// Gives everything recorded to `other`, and takes the recorders there, which are empty.
@@ -51,6 +71,7 @@ impl Figures {
         std::mem::swap(&mut other.intended, &mut self.intended);
         other.errors = self.errors;
         other.first_error = self.first_error;
+        other.failed = self.failed;
     }
 
     /// The figures of a thread that ran like this.
@@ -60,6 +81,7 @@ impl Figures {
         facts: QueueFacts,
         pinned: bool,
         usage: Option<ThreadUse>,
+        depth: u32,
     ) -> Played {
         Played {
             window,
@@ -70,6 +92,9 @@ impl Figures {
             errors: self.errors,
             first_error: self.first_error,
             verified: None,
+            failed: self.failed,
+            depth,
+            steadiness: None,
             facts,
             pinned,
             usage,
@@ -92,6 +117,8 @@ impl Played {
         self.errors = later.errors;
         self.first_error = self.first_error.or(later.first_error);
         self.verified.clone_from(&later.verified);
+        self.failed = later.failed;
+        self.depth = later.depth;
         self.usage = later.usage;
     }
 
@@ -107,6 +134,9 @@ impl Played {
             errors: 0,
             first_error: None,
             verified: None,
+            failed: false,
+            depth: self.depth,
+            steadiness: None,
             facts: self.facts.clone(),
             pinned: self.pinned,
             usage: None,

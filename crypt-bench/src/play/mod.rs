@@ -3,14 +3,17 @@
 //!
 //! All threads start from one instant. A thread counts requests submitted between the end of its
 //! warm-up and the end of its time, whenever they complete; it submits nothing after its end, waits for
-//! what is in flight and leaves. A request that fails ends its thread. Nothing is allocated between
-//! start and end.
+//! what is in flight and leaves. A request that fails ends its thread, unless it is told to bear that.
+//! Nothing is allocated between start and end, but for the new recorders of a latency target's last window.
 
 #![forbid(unsafe_code)]
 
+mod conduct;
 mod figures;
+mod gate;
 mod pace;
 mod readback;
+mod steady;
 mod thread;
 mod turns;
 mod watch;
@@ -29,10 +32,14 @@ use crate::generate::{Filler, Stream};
 use crate::host::ThreadUse;
 use crate::record::{DirectionRecorder, Window};
 
+pub use conduct::{Conduct, Tolerance};
+pub use gate::{Batches, Target};
 pub use pace::Rates;
 pub use readback::{Verification, Verified, When};
+pub use steady::{Figure, Steadiness, SteadyRule};
 pub use watch::Watch;
 
+use steady::Progress;
 use watch::Desk;
 
 /// One thread of a job.
@@ -64,6 +71,8 @@ pub struct Player {
     pub filler: Option<Filler>,
     /// What is written and read is compared.
     pub verification: Option<Verification>,
+    /// When it waits, what it bears, when it has enough.
+    pub conduct: Conduct,
     /// A flush at the end, which counts as the others do.
     pub end_flush: bool,
     /// Time until it starts.
@@ -93,6 +102,12 @@ pub struct Played {
     pub first_error: Option<(Request, Errno)>,
     /// What came out of comparing blocks.
     pub verified: Option<Verified>,
+    /// A failure ended it.
+    pub failed: bool,
+    /// The depth at its end: that of the search where there was a latency target.
+    pub depth: u32,
+    /// How the search for a steady state of its group ended; at the first thread of the group.
+    pub steadiness: Option<Steadiness>,
     /// How the device queue worked.
     pub facts: QueueFacts,
     /// Whether it ran on the CPUs it was to run on.
@@ -119,11 +134,13 @@ pub fn play_watched(
     watch: Option<&mut Watch<'_>>,
 ) -> Result<Vec<Played>, String> {
     let desks: Vec<Desk> = players.iter().map(|_| Desk::default()).collect();
+    let rules: Vec<_> = players.iter().map(|player| player.conduct.steady).collect();
     let shared = Shared {
         ready: Barrier::new(players.len() + 1),
         go: Barrier::new(players.len() + 1),
         start_ns: AtomicU64::new(0),
         abandoned: AtomicBool::new(false),
+        progress: players.iter().map(|_| Progress::default()).collect(),
         stop,
         clock: Clock::monotonic(),
     };
@@ -131,10 +148,11 @@ pub fn play_watched(
         let threads: Vec<_> = players
             .into_iter()
             .zip(&desks)
-            .map(|(player, desk)| {
+            .enumerate()
+            .map(|(index, (player, desk))| {
                 let desk = watch.is_some().then_some(desk);
                 let shared = &shared;
-                scope.spawn(move || thread::run(player, shared, desk))
+                scope.spawn(move || thread::run(player, index, shared, desk))
             })
             .collect();
         shared.ready.wait();
@@ -142,15 +160,24 @@ pub fn play_watched(
             .start_ns
             .store(shared.clock.now_ns(), Ordering::Release);
         shared.go.wait();
+        let progress = &shared.progress;
+        let steady = rules.iter().any(Option::is_some);
+        let judge = steady.then(|| scope.spawn(|| steady::watch(progress, &rules)));
         let seen = watch.map(|watch| watch::watch(&desks, watch));
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         let played: Result<Vec<Played>, String> = joined
             .map(|played| played.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect();
-        Ok(match seen {
+        let outcomes = judge.map(std::thread::ScopedJoinHandle::join);
+        let mut played = match seen {
             Some(seen) => joined_with(seen, played?),
             None => played?,
-        })
+        };
+        let outcomes = outcomes.into_iter().flatten().flatten();
+        for (played, steadiness) in played.iter_mut().zip(outcomes) {
+            played.steadiness = steadiness;
+        }
+        Ok(played)
     })
 }
 
@@ -175,6 +202,8 @@ struct Shared<'a> {
     start_ns: AtomicU64,
     /// A thread could not start, so none does.
     abandoned: AtomicBool,
+    /// What each thread lets others see.
+    progress: Vec<Progress>,
     stop: &'a AtomicBool,
     clock: Clock,
 }
@@ -190,6 +219,7 @@ mod tests {
     use super::*;
     use crate::generate::{Lengths, Script};
     use crate::result::Rw;
+    use crypt_core::device::faulty::{FaultPlan, FaultyDevice};
     use crypt_core::device::null::NullDevice;
     use std::sync::Arc;
 
@@ -216,6 +246,7 @@ mod tests {
             data_seed: Some(1),
             filler: None,
             verification: None,
+            conduct: Conduct::default(),
             end_flush: false,
             delay: Duration::ZERO,
             ramp: Duration::ZERO,
@@ -309,6 +340,40 @@ mod tests {
         let outcome = played(vec![failing, player(script(Rw::RandRead))]);
         assert!(outcome[0].errors > 0 && outcome[0].first_error.is_some());
         assert_eq!(outcome[1].read.bytes(), 1 << 20);
+    }
+
+    #[test]
+    fn failures_that_are_borne_are_counted_and_that_is_all() {
+        let plan = FaultPlan {
+            bad_sectors: vec![0..8, 8..24],
+            ..FaultPlan::default()
+        };
+        let mut hardy = player(script(Rw::RandRead));
+        let device = FaultyDevice::new(Arc::new(NullDevice::new(1 << 20)), plan);
+        hardy.volume = Volume::builder(Arc::new(device)).build().unwrap();
+        let mut strict = hardy.clone();
+        hardy.conduct.tolerance.reads = true;
+        strict.conduct.tolerance.writes = true;
+        let outcome = played(vec![hardy]).remove(0);
+        assert!(outcome.errors == 3 && !outcome.failed);
+        assert_eq!(outcome.first_error.unwrap().1, Errno::EIO);
+        assert_eq!(outcome.read.ios(), 253);
+        let outcome = played(vec![strict]).remove(0);
+        assert!(outcome.failed && outcome.read.ios() < 253);
+    }
+
+    #[test]
+    fn a_thread_may_wait_for_another() {
+        let mut slow = player(Script {
+            total_ios: Some(20),
+            ..script(Rw::RandRead)
+        });
+        slow.rates.ios_per_s = [Some(1000), None];
+        let mut later = player(script(Rw::RandRead));
+        later.conduct.after = vec![0];
+        let outcome = played(vec![slow, later]);
+        assert!(outcome[1].window.start_ns >= outcome[0].window.start_ns + 19_000_000);
+        assert_eq!(outcome[1].read.ios(), 256);
     }
 
     #[test]

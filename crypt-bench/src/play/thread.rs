@@ -3,19 +3,20 @@
 #![forbid(unsafe_code)]
 
 mod end;
+mod reap;
 mod verify;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crypt_core::clock::Clock;
-use crypt_core::error::Errno;
 use crypt_core::pipeline::Timing;
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket};
 
 use super::figures::{Figures, Slot};
+use super::gate::Gate;
 use super::pace::{Due, Pace};
 use super::readback::{Verifier, When};
 use super::turns::Turns;
@@ -30,16 +31,20 @@ use crate::record::Window;
 const LOOK_NS: u64 = 50_000_000;
 /// Waits below this are spent looking at the clock: sleeping takes longer.
 const SPIN_NS: u64 = 100_000;
+/// How often a thread that waits for others looks whether they have ended.
+const WAIT: Duration = Duration::from_millis(1);
 /// Length of a window without a limit: 100 days.
 const NO_LIMIT: Duration = Duration::from_secs(100 * 86_400);
 
 /// Runs a thread to its end. Where somebody watches it, there is a desk to hand over at.
 pub(super) fn run(
     mut player: Player,
+    index: usize,
     shared: &Shared<'_>,
     desk: Option<&Desk>,
 ) -> Result<Played, String> {
     let _closing = desk.map(Desk::closing);
+    let _ending = shared.progress[index].ending();
     let pinned = issuer::pin(&player.cpus);
     let options = QueueOptions {
         depth: player.depth,
@@ -60,15 +65,28 @@ pub(super) fn run(
     }
     shared.ready.wait();
     shared.go.wait();
-    let start_ns = shared.start_ns.load(Ordering::Acquire) + nanos(player.delay);
+    let start_ns = started_ns(&player, shared) + nanos(player.delay);
     let mut worker = Worker::new(player, opened?, start_ns, shared.clock);
     if let Some(desk) = desk {
         desk.open(worker.empty(pinned));
     }
     worker.wait_until(start_ns, shared);
     let before = ThreadUse::now();
-    worker.run(shared, desk)?;
+    worker.run(index, shared, desk)?;
     Ok(worker.into_played(pinned, ThreadUse::now().since(&before)))
+}
+
+/// When its delay begins: with all others, or once the threads that it waits for have ended.
+fn started_ns(player: &Player, shared: &Shared<'_>) -> u64 {
+    let awaited = &player.conduct.after;
+    if awaited.is_empty() {
+        return shared.start_ns.load(Ordering::Acquire);
+    }
+    let ended = |&index: &usize| shared.progress[index].ended.load(Ordering::Acquire);
+    while !awaited.iter().all(ended) && !shared.stopped() {
+        std::thread::sleep(WAIT);
+    }
+    shared.clock.now_ns()
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -85,6 +103,11 @@ struct Worker {
     clock: Clock,
     window: Window,
     pace: Pace,
+    gate: Gate,
+    /// Latencies are looked at one by one.
+    judges: bool,
+    /// Reads, writes and their bytes, where somebody looks at them.
+    tally: Option<(u64, u64)>,
     /// Drawn and not yet due.
     pending: Option<Step>,
     in_flight: u32,
@@ -155,6 +178,9 @@ impl Worker {
                 .clone()
                 .map(|verification| Box::new(Verifier::new(verification))),
             submitted: 0,
+            gate: Gate::new(player.depth, player.conduct.batches, player.conduct.target),
+            judges: player.conduct.judges(),
+            tally: player.conduct.steady.map(|_| (0, 0)),
             player,
             queue,
             idle,
@@ -171,12 +197,25 @@ impl Worker {
         }
     }
 
-    fn run(&mut self, shared: &Shared<'_>, desk: Option<&Desk>) -> Result<(), String> {
+    fn run(
+        &mut self,
+        index: usize,
+        shared: &Shared<'_>,
+        desk: Option<&Desk>,
+    ) -> Result<(), String> {
+        let progress = &shared.progress[index];
         self.pace.restart(self.clock.now_ns());
         let mut asked = 0;
         self.ended = self.only_verifies();
         loop {
-            self.ended |= shared.stopped();
+            self.ended |= shared.stopped() || progress.stop.load(Ordering::Relaxed);
+            if let Some((ios, bytes)) = self.tally {
+                progress.ios.store(ios, Ordering::Relaxed);
+                progress.bytes.store(bytes, Ordering::Relaxed);
+            }
+            if self.judges {
+                self.look_at_gate();
+            }
             if let Some(desk) = desk.filter(|desk| desk.asked() != asked) {
                 asked = desk.asked();
                 self.hand_over(desk);
@@ -193,7 +232,7 @@ impl Worker {
                 }
             }
         }
-        let goes_on = self.played.errors == 0 && !shared.stopped();
+        let goes_on = !self.played.failed && !shared.stopped();
         if self.player.end_flush && goes_on {
             self.flush()?;
         }
@@ -206,7 +245,12 @@ impl Worker {
 
     /// Submits what is due now, as far as slots are free.
     fn submit_due(&mut self) -> Wait {
-        while let Some(ticket) = self.idle.pop() {
+        if !self.gate.opens(self.in_flight) {
+            return Wait::For(LOOK_NS);
+        }
+        while self.in_flight < self.gate.limit()
+            && let Some(ticket) = self.idle.pop()
+        {
             let now_ns = match self.paced {
                 true => self.clock.now_ns(),
                 false => self.seen_ns,
@@ -219,7 +263,12 @@ impl Worker {
                 }
             };
             match self.pace.due(&step, now_ns) {
-                Due::At(due_ns) if due_ns <= now_ns => self.submit(ticket, &step, due_ns),
+                Due::At(due_ns) if due_ns <= now_ns => {
+                    self.submit(ticket, &step, due_ns);
+                    if self.gate.is_eager() {
+                        return Wait::For(0);
+                    }
+                }
                 due => {
                     self.pending = Some(step);
                     self.idle.push(ticket);
@@ -230,6 +279,7 @@ impl Worker {
                 }
             }
         }
+        self.gate.filled();
         Wait::For(LOOK_NS)
     }
 
@@ -285,87 +335,9 @@ impl Worker {
     }
 
     fn flags(&self, op: Op) -> Flags {
-        let hipri = self.player.polled && op != Op::Flush;
-        if hipri { Flags::HIPRI } else { Flags::empty() }
-    }
-
-    /// Waits for completions and accounts for them.
-    fn complete(&mut self, wait_ns: u64) -> Result<(), String> {
-        // Waiting with a limit costs looks at the clock, polling does not.
-        self.turns.handed_over();
-        if self.done.is_empty() && !self.turns.has_ready() && self.queue.poll(&mut self.done) == 0 {
-            let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
-            self.queue
-                .wait(&mut self.done, Some(wait))
-                .map_err(|error| error.to_string())?;
-        }
-        if !self.turns.are_unlimited() {
-            self.take_turns();
-            return Ok(());
-        }
-        if self.done.is_empty() {
-            self.seen_ns = self.clock.now_ns();
-        }
-        let mut done = std::mem::take(&mut self.done);
-        for completion in done.drain(..) {
-            self.finish(completion);
-        }
-        self.done = done;
-        Ok(())
-    }
-
-    /// Accounts for the completions whose turn it is.
-    fn take_turns(&mut self) {
-        self.seen_ns = self.clock.now_ns();
-        self.turns.line_up(&mut self.done);
-        let mut turns = std::mem::take(&mut self.turns);
-        for completion in turns.take(self.seen_ns) {
-            self.finish(completion);
-        }
-        self.turns = turns;
-    }
-
-    fn finish(&mut self, completion: Completion) {
-        self.in_flight -= 1;
-        self.account(&completion);
-        self.idle.push(completion.ticket);
-    }
-
-    #[inline]
-    fn account(&mut self, completion: &Completion) {
-        let bytes = match completion.result {
-            Ok(bytes) => bytes,
-            Err(errno) => return self.failed(completion.request, errno),
-        };
-        if self.compares && completion.request.op == Op::Read {
-            self.ended |= !self.compare(completion, bytes);
-        }
-        let mut timing = self.timing_of(completion);
-        self.seen_ns = self.seen_ns.max(timing.completed_ns);
-        let slot = self.slots.get(completion.ticket.index());
-        let Some(slot) = slot.copied().filter(|slot| slot.counted) else {
-            return;
-        };
-        // The end is seen a moment late; what was submitted then belongs to the last slice.
-        let last = self.window.slices().saturating_sub(1);
-        let slice = self.window.slice_of(timing.submitted_ns).unwrap_or(last);
-        self.last_ns = self.last_ns.max(timing.completed_ns);
-        let direction = usize::from(completion.request.op == Op::Write);
-        match completion.request.op {
-            Op::Read => self.played.read.record(&timing, bytes, slice),
-            Op::Write => self.played.write.record(&timing, bytes, slice),
-            _ => return self.played.flush.record(&timing, bytes, slice),
-        }
-        if let Some(intended) = &mut self.played.intended {
-            timing.submitted_ns = slot.due_ns;
-            intended[direction].record(&timing, bytes, slice);
-        }
-    }
-
-    fn failed(&mut self, request: Request, errno: Errno) {
-        self.ended = true;
-        self.played.errors += 1;
-        self.played.first_error.get_or_insert((request, errno));
+        let mut flags = self.player.conduct.flags(op);
+        flags.set(Flags::HIPRI, self.player.polled && op != Op::Flush);
+        flags
     }
 
     /// Where the time of a request went.

@@ -64,3 +64,68 @@ fn skewed_jobs_transfer_all_their_bytes() {
         assert_eq!(bytes("read") + bytes("write"), 4 << 20, "{distribution}");
     }
 }
+
+#[test]
+fn a_latency_target_is_searched_and_reported() {
+    let text = "[a]\nioengine=null\nsize=1m\nrw=randread\ntime_based\nruntime=30s\niodepth=8\n\
+                latency_target=10s\nlatency_window=20ms\nlatency_percentile=90\n";
+    let jobs = jobs(&place(), text, "");
+    assert_eq!(jobs[0]["latency_depth"], 8);
+    assert_eq!(jobs[0]["latency_target"], 10_000_000_000_u64);
+    assert_eq!(jobs[0]["latency_window"], 20_000);
+    // Only the last window counts, and the run ends with it, long before its time.
+    assert!(jobs[0]["job_runtime"].as_u64().unwrap() < 20_000);
+    assert!(jobs[0]["read"]["total_ios"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn latencies_over_the_maximum_end_a_job() {
+    let place = place();
+    let text = "[a]\nfilename=disk\nrw=randread\ntime_based\nruntime=30s\nmax_latency=1us\nbs=1m\n";
+    let output = crate::runner::run(&place, text, "--output-format json");
+    assert!(!output.status.success());
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["jobs"][0]["error"], 110);
+    assert_eq!(document["jobs"][0]["total_err"], 1);
+}
+
+#[test]
+fn a_steady_state_ends_its_group_and_is_reported() {
+    let text = "[global]\nioengine=null\nsize=1m\nrw=randread\ntime_based\nruntime=60s\nrate_iops=500\n\
+                ss=iops:100%\nss_dur=1\n[a]\nnumjobs=2\ngroup_reporting\n";
+    let jobs = jobs(&place(), text, "");
+    let steady = &jobs[0]["steadystate"];
+    assert_eq!(steady["ss"], "iops:100.000000%");
+    assert_eq!(
+        (&steady["attained"], &steady["duration"]),
+        (&1.into(), &1.into())
+    );
+    let iops = steady["data"]["iops"].as_array().unwrap();
+    assert_eq!(iops.len(), 1);
+    assert_eq!(steady["data"]["iops_mean"], iops[0]);
+    assert!(jobs[0]["job_runtime"].as_u64().unwrap() < 50_000);
+}
+
+#[test]
+fn a_job_may_wait_for_another_beside_a_third() {
+    let text = "[global]\nioengine=null\nsize=1m\nbs=64k\n[first]\nrate_iops=200\n[second]\nwait_for=first\n\
+                [third]\n";
+    let jobs = jobs(&place(), text, "");
+    for job in &jobs {
+        assert_eq!(job["read"]["total_ios"], 16, "{}", job["jobname"]);
+    }
+}
+
+#[test]
+fn batches_and_durable_writes_transfer_the_same() {
+    let place = place();
+    let text = "[global]\nfilename=disk\nioengine=io_uring\niodepth=8\nbs=4k\n\
+                [a]\nrw=randwrite\nsync=dsync\niodepth_batch=4\niodepth_batch_complete=2\niodepth_low=2\nfsync=64\n\
+                [b]\nstonewall\nrw=randread\niodepth_batch_complete_min=0\n\
+                [c]\nstonewall\nrw=write\nsync=1\niodepth_batch_complete_max=1\n";
+    let jobs = jobs(&place, text, "--destroy-data-on disk");
+    assert_eq!(jobs[0]["write"]["total_ios"], 256);
+    assert_eq!(jobs[0]["sync"]["total_ios"], 4);
+    assert_eq!(jobs[1]["read"]["total_ios"], 256);
+    assert_eq!(jobs[2]["write"]["total_ios"], 256);
+}

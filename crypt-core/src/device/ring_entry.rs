@@ -29,7 +29,7 @@ const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
 pub(super) enum Action {
     /// Read into, or write from, the operation's memory.
     Transfer,
-    /// `fdatasync`.
+    /// `fdatasync`, or `fsync` where the operation says so.
     Sync,
     /// `fallocate` with these flags on the operation's range.
     Fallocate(FallocateFlags),
@@ -82,6 +82,7 @@ pub(super) fn build(
 ) -> squeue::Entry {
     match action {
         Action::Transfer => transfer(op, registered),
+        Action::Sync if op.flags.contains(Flags::META) => opcode::Fsync::new(FILE).build(),
         Action::Sync => opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build(),
         Action::Fallocate(mode) => opcode::Fallocate::new(FILE, op.len_bytes)
             .offset(op.offset_bytes)

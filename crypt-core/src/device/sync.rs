@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, fallocate, fdatasync};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fsync};
 use rustix::io::{ReadWriteFlags, pread, pwritev2};
 
 use crate::buffer::{Area, SlotBuffer};
@@ -68,7 +68,10 @@ impl SyncQueue {
             Op::Read => return self.read(op),
             Op::Write => return self.write(op),
             Op::Flush => {
-                fdatasync(&self.file)?;
+                match op.flags.contains(Flags::META) {
+                    true => fsync(&self.file)?,
+                    false => fdatasync(&self.file)?,
+                }
                 return Ok(0);
             }
             Op::Discard if self.is_block => {

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::goals;
 use super::outcome::Report;
 use crate::fio::write::{self, Detail, Span};
 use crate::jobfile::place::Plan;
@@ -55,6 +56,7 @@ fn job(plan: &Plan, report: &Report, bins: bool) -> Result<Value, String> {
         let sync = json!({ "total_ios": flush.ios, "lat_ns": lat });
         object.insert("sync".to_owned(), sync);
     }
+    goals::write_json(&mut object, report);
     if let Some(usage) = &report.usage {
         usage.write(&mut object);
     }

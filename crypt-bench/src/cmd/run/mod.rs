@@ -4,6 +4,7 @@
 
 mod compared;
 mod content;
+mod goals;
 mod json;
 mod outcome;
 mod publish;
@@ -33,7 +34,7 @@ Examples:
 
 `crypt-bench explain job.fio` says beforehand what a run would do.
 ioengine: null transfers nothing; sync, psync, vsync, pvsync and pvsync2 are plain system calls, one at a
-time; libaio, posixaio and io_uring are io_uring. fsync and fdatasync are both fdatasync.
+time; libaio, posixaio and io_uring are io_uring.
 crypt_cipher=aes-xts-plain64 puts encryption between a job and its file; crypt_policy places it.";
 
 /// Run fio job files
@@ -130,8 +131,10 @@ fn conclude(plan: &Plan, played: &[Played], stopped: bool) -> Outcome {
         let message = "stopped; the figures are of what was done until then";
         return Err(Failure::Interrupted(message.to_owned()));
     }
-    let mut threads = plan.copies.iter().zip(played);
-    let failed = threads.find_map(|(copy, played)| Some((copy, played.first_error.as_ref()?)));
+    let threads = plan.copies.iter().zip(played);
+    let failed = threads
+        .filter(|(_, played)| played.failed)
+        .find_map(|(copy, played)| Some((copy, played.first_error.as_ref()?)));
     let Some((copy, (request, errno))) = failed else {
         return compared::conclude(plan, played);
     };

@@ -10,7 +10,7 @@ use crate::generate::Lengths;
 use crate::jobfile::job::Job;
 use crate::jobfile::place::{Copy, Plan};
 use crate::jobfile::value::Value;
-use crate::play::Played;
+use crate::play::{Played, Steadiness, Target};
 use crate::record::{DirectionRecorder, Window};
 use crate::result::{DirectionStats, Distribution};
 
@@ -38,6 +38,12 @@ pub(super) struct Report {
     pub(super) errors: u64,
     /// Error number of the first of them; 0 without.
     pub(super) errno: i32,
+    /// Depth of its first thread: that of the search where there was a target.
+    pub(super) depth: u32,
+    /// A latency that was to be kept.
+    pub(super) target: Option<Target>,
+    /// How a search for a steady state ended.
+    pub(super) steadiness: Option<Steadiness>,
     /// Length of a slice of the throughput over time, in nanoseconds.
     pub(super) slice_ns: u64,
     /// Bytes of every read and of every write, where all have the same.
@@ -107,6 +113,9 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
             _ => 0,
         },
         verified,
+        depth: threads.first().map_or(0, |played| played.depth),
+        target: job.conduct.target,
+        steadiness: threads.iter().find_map(|played| played.steadiness.clone()),
         slice_ns: window.slice_ns(),
         request_bytes: [&job.read_lengths, &job.write_lengths].map(|lengths| match lengths {
             Lengths::Fixed(bytes) => Some(*bytes),

@@ -23,7 +23,7 @@ use crate::generate::{Random, Script, Stream};
 use crate::host;
 use crate::jobfile::job::{Access, Crypt, Job};
 use crate::jobfile::place::{Copy, Place, Plan};
-use crate::play::{Player, Rates};
+use crate::play::{Conduct, Player, Rates};
 use crate::result::{CellParams, Rw};
 use crate::target::{self, Permissions, Targets};
 
@@ -80,11 +80,16 @@ impl Setup {
         stop: &AtomicBool,
     ) -> Outcome<Vec<Player>> {
         let copies = plan.copies.iter().filter(|copy| copy.stage == stage);
+        let copies: Vec<&Copy> = copies.collect();
         copies
-            .filter_map(|copy| Some((copy, plan.jobs.get(copy.job)?)))
-            .map(|(copy, job)| {
+            .iter()
+            .enumerate()
+            .filter_map(|(index, copy)| Some((index, copy, plan.jobs.get(copy.job)?)))
+            .map(|(index, copy, job)| {
                 let volume = self.volume(plan, copy, job, stop)?;
-                self.player(copy, job, volume)
+                let mut player = self.player(copy, job, volume)?;
+                player.conduct = conduct(&copies, index, job);
+                Ok(player)
             })
             .collect()
     }
@@ -146,13 +151,14 @@ impl Setup {
             rates: rates(job, random.next()),
             max_request_bytes: job.largest_bytes() as u32,
             depth: depth(job),
-            batch: 1,
-            reap: 1,
+            batch: job.conduct.batches.submit,
+            reap: job.conduct.batches.complete_max,
             polled: job.hipri,
             cpus: cpus(copy, job),
             verification: content::verification(job, self.fresh_seed)?,
             data_seed: (job.writes() && filler.is_none()).then(|| random.next()),
             filler,
+            conduct: Conduct::default(),
             end_flush: job.settings.flag("end_fsync") && job.writes(),
             delay: Duration::from_micros(delay_us),
             ramp: Duration::from_micros(job.ramp_us),
@@ -170,6 +176,23 @@ impl Setup {
         };
         let thread = (copy.job as u64) << 32 | u64::from(copy.number);
         base ^ thread.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// How a thread of a stage behaves, with the others of the stage in mind.
+fn conduct(stage: &[&Copy], index: usize, job: &Job) -> Conduct {
+    let copy = stage[index];
+    // Threads of a group become steady together where they are reported together.
+    let together = match job.settings.flag("group_reporting") {
+        true => copy.group,
+        false => usize::MAX - index,
+    };
+    let awaited = stage.iter().enumerate();
+    let awaited = awaited.filter(|(_, other)| Some(other.job) == copy.after);
+    Conduct {
+        steady: job.conduct.steady.map(|(_, rule)| (together, rule)),
+        after: awaited.map(|(index, _)| index).collect(),
+        ..job.conduct.clone()
     }
 }
 

@@ -34,8 +34,7 @@ fn check_one(job: &Job) -> Result<(), Refusal> {
     let [fsync, fdatasync] = ["fsync", "fdatasync"].map(|name| job.settings.number(name));
     let both = fsync.zip(fdatasync).filter(|(a, b)| *a > 0 && *b > 0);
     if both.is_some_and(|(a, b)| a != b) {
-        let message = "fsync and fdatasync at different distances are not supported yet; both are \
-                       fdatasync, use one";
+        let message = "fsync and fdatasync at different distances are not supported yet; use one";
         return Err(job.refuse("fdatasync", message));
     }
     if job.hipri && job.access == Access::Null {

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::goals;
 use super::outcome::Report;
 use crate::fio::write::value_at;
 use crate::result::{DirectionStats, Distribution};
@@ -44,6 +45,7 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), String> {
         let _ = writeln!(text, "  sync: {} flushes", flush.ios);
         write_latency(text, "lat", &flush.lat);
     }
+    goals::write_text(text, report);
     if let Some(usage) = &report.usage {
         let _ = writeln!(
             text,

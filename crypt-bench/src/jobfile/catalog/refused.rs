@@ -5,15 +5,19 @@
 /// Advice, and the options it is for with blanks between them. An advice goes on after "option `x` is".
 const REFUSED: &[(&str, &str)] = &[
     (
+        "not supported: part of a file can't be flushed through a cipher; use fdatasync=N",
+        "sync_file_range",
+    ),
+    (
+        "not supported: throughput is looked at once a second; remove it",
+        "steadystate_check_interval ss_interval",
+    ),
+    (
         "not supported yet; remove it",
-        "iodepth_batch iodepth_batch_submit iodepth_batch_complete iodepth_batch_complete_min \
-         iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap \
-         bs_unaligned blocksize_unaligned bs_is_seq_rand file_service_type \
-         openfiles fill_device fill_fs offset_align sync write_barrier sync_file_range readfua \
-         writefua overwrite softrandommap continue_on_error ignore_error error_dump max_latency \
-         latency_target latency_window latency_percentile latency_run steadystate ss \
-         steadystate_duration ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval \
-         ss_interval pre_read invalidate unified_rw_reporting",
+        "io_submit_mode serialize_overlap bs_unaligned blocksize_unaligned bs_is_seq_rand \
+         file_service_type openfiles fill_device fill_fs offset_align write_barrier readfua \
+         writefua overwrite softrandommap ignore_error error_dump pre_read invalidate \
+         unified_rw_reporting",
     ),
     (
         "not supported: blocks are compared by the thread that reads them, after the last write, and \

@@ -184,7 +184,7 @@ pub(super) fn percentiles(text: &str) -> Result<Vec<f64>, String> {
 }
 
 /// A decimal number as people write it, not `inf`, `nan` or `1e9`.
-pub(super) fn decimal(text: &str) -> Option<f64> {
+pub(in crate::jobfile) fn decimal(text: &str) -> Option<f64> {
     let text = text.trim();
     let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
     (plain && text.len() < 24).then(|| text.parse().ok())?

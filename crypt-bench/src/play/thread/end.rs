@@ -19,6 +19,8 @@ impl Worker {
         };
         self.ramping = false;
         self.window.end_ns = u64::MAX;
+        // fio's `end_fsync` is fsync whatever other flushes are.
+        self.player.conduct.full_flush = true;
         let step = Step {
             op: Op::Flush,
             offset_bytes: 0,
@@ -43,13 +45,16 @@ impl Worker {
     /// What an exchange begins with.
     pub(super) fn empty(&self, pinned: bool) -> Played {
         let figures = Figures::new(&self.window, self.played.intended.is_some());
-        figures.into_played(self.window, self.queue.facts(), pinned, None)
+        let (facts, depth) = (self.queue.facts(), self.player.depth);
+        figures.into_played(self.window, facts, pinned, None, depth)
     }
 
     pub(super) fn into_played(self, pinned: bool, usage: ThreadUse) -> Played {
         let window = self.window.ended_at(self.last_ns);
         let facts = self.queue.facts();
-        let mut played = self.played.into_played(window, facts, pinned, Some(usage));
+        let depth = self.gate.limit();
+        let figures = self.played;
+        let mut played = figures.into_played(window, facts, pinned, Some(usage), depth);
         played.verified = self.verifier.map(|verifier| verifier.verified);
         played
     }

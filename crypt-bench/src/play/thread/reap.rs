@@ -1,0 +1,142 @@
+//! The end of requests: what is waited for, what is recorded, and what ends the thread.
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use crypt_core::Completion;
+use crypt_core::error::Errno;
+use crypt_core::request::{Op, Request};
+
+use super::super::gate::Turn;
+use super::{LOOK_NS, Worker};
+use crate::record::Window;
+
+impl Worker {
+    /// Waits for completions and accounts for them.
+    pub(super) fn complete(&mut self, wait_ns: u64) -> Result<(), String> {
+        // Waiting with a limit costs looks at the clock, polling does not.
+        self.turns.handed_over();
+        if !self.turns.has_ready() {
+            self.gather(wait_ns)?;
+        }
+        if !self.turns.are_unlimited() {
+            self.take_turns();
+            return Ok(());
+        }
+        if self.done.is_empty() {
+            self.seen_ns = self.clock.now_ns();
+        }
+        let mut done = std::mem::take(&mut self.done);
+        for completion in done.drain(..) {
+            self.finish(completion);
+        }
+        self.done = done;
+        Ok(())
+    }
+
+    /// Waits for as many completions as are to come together.
+    fn gather(&mut self, wait_ns: u64) -> Result<(), String> {
+        let awaited = self.gate.awaited(self.in_flight);
+        if self.done.is_empty() {
+            self.queue.poll(&mut self.done);
+        }
+        while self.done.len() < awaited {
+            let before = self.done.len();
+            let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
+            self.queue
+                .wait(&mut self.done, Some(wait))
+                .map_err(|error| error.to_string())?;
+            if self.done.len() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Accounts for the completions whose turn it is.
+    fn take_turns(&mut self) {
+        self.seen_ns = self.clock.now_ns();
+        self.turns.line_up(&mut self.done);
+        let mut turns = std::mem::take(&mut self.turns);
+        for completion in turns.take(self.seen_ns) {
+            self.finish(completion);
+        }
+        self.turns = turns;
+    }
+
+    fn finish(&mut self, completion: Completion) {
+        self.in_flight -= 1;
+        self.account(&completion);
+        self.idle.push(completion.ticket);
+    }
+
+    #[inline]
+    fn account(&mut self, completion: &Completion) {
+        let bytes = match completion.result {
+            Ok(bytes) => bytes,
+            Err(errno) => return self.failed(completion.request, errno),
+        };
+        if self.compares && completion.request.op == Op::Read {
+            self.ended |= !self.compare(completion, bytes);
+        }
+        let mut timing = self.timing_of(completion);
+        self.seen_ns = self.seen_ns.max(timing.completed_ns);
+        if let Some((ios, all_bytes)) = &mut self.tally {
+            (*ios, *all_bytes) = (*ios + 1, *all_bytes + bytes);
+        }
+        if self.judges && completion.request.op != Op::Flush {
+            self.judge(completion);
+        }
+        let slot = self.slots.get(completion.ticket.index());
+        let Some(slot) = slot.copied().filter(|slot| slot.counted) else {
+            return;
+        };
+        // The end is seen a moment late; what was submitted then belongs to the last slice.
+        let last = self.window.slices().saturating_sub(1);
+        let slice = self.window.slice_of(timing.submitted_ns).unwrap_or(last);
+        self.last_ns = self.last_ns.max(timing.completed_ns);
+        let direction = usize::from(completion.request.op == Op::Write);
+        match completion.request.op {
+            Op::Read => self.played.read.record(&timing, bytes, slice),
+            Op::Write => self.played.write.record(&timing, bytes, slice),
+            _ => return self.played.flush.record(&timing, bytes, slice),
+        }
+        if let Some(intended) = &mut self.played.intended {
+            timing.submitted_ns = slot.due_ns;
+            intended[direction].record(&timing, bytes, slice);
+        }
+    }
+
+    pub(super) fn failed(&mut self, request: Request, errno: Errno) {
+        let borne = self.player.conduct.tolerance.bears(request.op, errno);
+        self.played.fail(request, errno, borne);
+        self.ended |= !borne;
+    }
+
+    /// Holds a latency against the limits there are.
+    fn judge(&mut self, completion: &Completion) {
+        let timing = &completion.timing;
+        let latency_ns = timing.completed_ns.saturating_sub(timing.submitted_ns);
+        let direction = usize::from(completion.request.op == Op::Write);
+        let most_ns = self.player.conduct.max_latency_ns[direction];
+        let is_over = most_ns.is_some_and(|most_ns| latency_ns > most_ns);
+        if !self.gate.completed(latency_ns) || is_over {
+            self.played
+                .fail(completion.request, Errno::ETIMEDOUT, false);
+            self.ended = true;
+        }
+    }
+
+    pub(super) fn look_at_gate(&mut self) {
+        match self.gate.look(self.seen_ns, self.in_flight) {
+            Turn::On => {}
+            Turn::End => self.ended = true,
+            Turn::Restart => {
+                let rest_ns = self.window.end_ns.saturating_sub(self.seen_ns).max(1);
+                self.window = Window::new(self.seen_ns, rest_ns);
+                self.played.restart(&self.window);
+            }
+        }
+    }
+}
