@@ -34,4 +34,5 @@ pub mod summary;
 pub mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod trace;
 pub mod verify;

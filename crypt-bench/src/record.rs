@@ -159,6 +159,43 @@ impl Latency {
     }
 }
 
+/// Times of one kind.
+#[derive(Clone, Debug)]
+pub struct Times {
+    samples: u64,
+    latency: Latency,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            samples: 0,
+            latency: Latency::new(),
+        }
+    }
+}
+
+impl Times {
+    /// Records one, in nanoseconds.
+    #[inline]
+    pub fn record(&mut self, value_ns: u64) {
+        self.samples += 1;
+        self.latency.record(value_ns);
+    }
+
+    /// Adds those of another job.
+    pub fn absorb(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.latency.absorb(&other.latency);
+    }
+
+    /// The figures; `None` where nothing was recorded.
+    #[must_use]
+    pub fn distribution(&self) -> Option<Distribution> {
+        self.latency.distribution(self.samples)
+    }
+}
+
 /// Everything about the requests of one direction in one job.
 #[derive(Clone, Debug)]
 pub struct DirectionRecorder {

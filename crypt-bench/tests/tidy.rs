@@ -36,6 +36,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["buckets", "host", "storage", "definition"],
     &[
         "matrix", "generate", "issuer", "record", "judge", "progress", "dip", "verify", "preset",
+        "trace",
     ],
     &["journal", "target", "drive", "play", "jobfile", "fio"],
     &["cell"],

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use crate::cli::{Failure, Outcome};
 use crate::jobfile::job::Job;
@@ -33,6 +33,16 @@ impl Surroundings for System {
             return Err("too long for a job file".to_owned());
         }
         String::from_utf8(bytes).map_err(|_| "not a text file".to_owned())
+    }
+
+    fn lines(&self, path: &str) -> Result<Box<dyn BufRead>, String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        // A pipe could be read only once.
+        match file.metadata() {
+            Ok(metadata) if metadata.is_file() => Ok(Box::new(BufReader::new(file))),
+            Ok(_) => Err("not a file".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -11,6 +11,7 @@ use crypt_core::units::SectorSize;
 
 use super::data::Buffers;
 use super::offsets::Offsets;
+use super::replay::Replay;
 use super::settings::{JobSection, Settings};
 use super::value::{Pattern, Value};
 use super::verify::Verify;
@@ -98,6 +99,8 @@ pub struct Job {
     pub buffers: Buffers,
     /// Whether and how it is compared.
     pub verify: Option<Verify>,
+    /// A trace to play instead of a pattern.
+    pub replay: Option<Replay>,
 }
 
 impl Job {
@@ -154,6 +157,7 @@ impl Job {
             stonewall: settings.flag("stonewall"),
             buffers: Buffers::new(&settings)?,
             verify: None,
+            replay: None,
             position,
             settings,
         };

@@ -20,15 +20,18 @@ mod goals;
 pub mod job;
 pub mod offsets;
 pub mod place;
+pub mod replay;
 pub mod settings;
 pub mod source;
 pub mod value;
 pub mod verify;
 
 use std::fmt;
+use std::io::BufRead;
 use std::sync::Arc;
 
 use job::Job;
+use replay::Replay;
 
 /// Where something stands in a job file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +96,12 @@ pub trait Surroundings {
     /// Where it can't be read; in words, without its name.
     fn read(&self, path: &str) -> Result<String, String>;
 
+    /// A long text, to be read line by line.
+    ///
+    /// # Errors
+    /// Where it can't be read; in words, without its name.
+    fn lines(&self, path: &str) -> Result<Box<dyn BufRead>, String>;
+
     /// An environment variable; `None` where it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 
@@ -116,7 +125,11 @@ pub fn load(
         let sections = source::read(path, surroundings)?;
         let before = jobs.len();
         for section in settings::resolve(&sections, wanted, surroundings)? {
-            jobs.push(Job::new(section)?);
+            let mut job = Job::new(section)?;
+            if let Some(replay) = Replay::of(&job, surroundings)? {
+                replay.apply(&mut job);
+            }
+            jobs.push(job);
         }
         match jobs.get_mut(before) {
             Some(first) => first.stonewall |= before > 0,
@@ -144,6 +157,7 @@ pub(crate) mod testing {
     //! Surroundings made of values.
 
     use std::collections::HashMap;
+    use std::io::{BufRead, Cursor};
 
     use super::Surroundings;
 
@@ -172,6 +186,11 @@ pub(crate) mod testing {
                 .get(path)
                 .cloned()
                 .ok_or_else(|| "no such file".to_owned())
+        }
+
+        fn lines(&self, path: &str) -> Result<Box<dyn BufRead>, String> {
+            self.read(path)
+                .map(|text| Box::new(Cursor::new(text)) as Box<dyn BufRead>)
         }
 
         fn variable(&self, name: &str) -> Option<String> {

@@ -8,7 +8,7 @@ use crypt_core::request::Request;
 
 use super::Played;
 use crate::host::ThreadUse;
-use crate::record::{DirectionRecorder, Window};
+use crate::record::{DirectionRecorder, Times, Window};
 
 /// A request in flight.
 #[derive(Clone, Copy, Default)]
@@ -25,6 +25,7 @@ pub(super) struct Figures {
     pub(super) write: DirectionRecorder,
     pub(super) flush: DirectionRecorder,
     pub(super) intended: Option<[DirectionRecorder; 2]>,
+    pub(super) lateness: Option<Times>,
     pub(super) errors: u64,
     pub(super) first_error: Option<(Request, Errno)>,
     pub(super) failed: bool,
@@ -32,13 +33,14 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Empty ones; with those from the intended start where requests have one.
-    pub(super) fn new(window: &Window, with_intended: bool) -> Self {
+    pub(super) fn new(window: &Window, with_intended: bool, with_lateness: bool) -> Self {
         let recorder = || DirectionRecorder::new(window);
         Self {
             read: recorder(),
             write: recorder(),
             flush: recorder(),
             intended: with_intended.then(|| [recorder(), recorder()]),
+            lateness: with_lateness.then(Times::default),
             errors: 0,
             first_error: None,
             failed: false,
@@ -54,7 +56,7 @@ impl Figures {
 
     /// Forgets all requests that were recorded. Allocates.
     pub(super) fn restart(&mut self, window: &Window) {
-        let fresh = Self::new(window, self.intended.is_some());
+        let fresh = Self::new(window, self.intended.is_some(), self.lateness.is_some());
         *self = Self {
             errors: self.errors,
             first_error: self.first_error,
@@ -69,6 +71,7 @@ impl Figures {
         std::mem::swap(&mut other.write, &mut self.write);
         std::mem::swap(&mut other.flush, &mut self.flush);
         std::mem::swap(&mut other.intended, &mut self.intended);
+        std::mem::swap(&mut other.lateness, &mut self.lateness);
         other.errors = self.errors;
         other.first_error = self.first_error;
         other.failed = self.failed;
@@ -89,6 +92,7 @@ impl Figures {
             write: self.write,
             flush: self.flush,
             intended: self.intended,
+            lateness: self.lateness,
             errors: self.errors,
             first_error: self.first_error,
             verified: None,
@@ -114,6 +118,9 @@ impl Played {
                 .zip(more)
                 .for_each(|(all, more)| all.absorb(more));
         }
+        if let (Some(all), Some(more)) = (&mut self.lateness, &later.lateness) {
+            all.absorb(more);
+        }
         self.errors = later.errors;
         self.first_error = self.first_error.or(later.first_error);
         self.verified.clone_from(&later.verified);
@@ -131,6 +138,7 @@ impl Played {
             write: self.write.emptied(),
             flush: self.flush.emptied(),
             intended: intended.map(|both| [both[0].emptied(), both[1].emptied()]),
+            lateness: self.lateness.as_ref().map(|_| Times::default()),
             errors: 0,
             first_error: None,
             verified: None,

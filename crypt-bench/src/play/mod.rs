@@ -30,7 +30,8 @@ use crypt_core::request::Request;
 
 use crate::generate::{Filler, Stream};
 use crate::host::ThreadUse;
-use crate::record::{DirectionRecorder, Window};
+use crate::record::{DirectionRecorder, Times, Window};
+use crate::trace::Changes;
 
 pub use conduct::{Conduct, Tolerance};
 pub use gate::{Batches, Target};
@@ -42,6 +43,17 @@ pub use watch::Watch;
 use steady::Progress;
 use watch::Desk;
 
+/// A trace that a thread plays.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Its file.
+    pub path: String,
+    /// How it is changed.
+    pub changes: Changes,
+    /// Percent of its speed; `None` for as fast as possible, in order.
+    pub speed_percent: Option<u64>,
+}
+
 /// One thread of a job.
 #[derive(Clone, Debug)]
 pub struct Player {
@@ -49,6 +61,8 @@ pub struct Player {
     pub volume: Volume,
     /// Which requests.
     pub stream: Stream,
+    /// A trace to play instead of that; read line by line, by its thread.
+    pub trace: Option<Trace>,
     /// How fast.
     pub rates: Rates,
     /// Longest request in bytes.
@@ -96,6 +110,8 @@ pub struct Played {
     pub flush: DirectionRecorder,
     /// Reads and writes of a paced thread again, as seen from their intended start.
     pub intended: Option<[DirectionRecorder; 2]>,
+    /// How long after their intended start the reads and writes of a trace were submitted.
+    pub lateness: Option<Times>,
     /// Requests that failed, in the warm-up too.
     pub errors: u64,
     /// The first of them.
@@ -236,6 +252,7 @@ mod tests {
                 .build()
                 .unwrap(),
             stream: Stream::new(script, 1),
+            trace: None,
             rates: Rates::default(),
             max_request_bytes: 8192,
             depth: 4,

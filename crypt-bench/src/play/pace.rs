@@ -40,6 +40,8 @@ pub(super) struct Pace {
     bytes: [u64; 2],
     ios: [u64; 2],
     since_thought: u64,
+    /// When the next request is due, from the start, where something else than a rate says so.
+    planned_ns: Option<u64>,
     /// For random distances: where they come from, and the sum so far per direction.
     poisson: Option<(Random, [u64; 2])>,
 }
@@ -63,6 +65,7 @@ impl Pace {
             bytes: [0; 2],
             ios: [0; 2],
             since_thought: 0,
+            planned_ns: None,
         }
     }
 
@@ -71,10 +74,18 @@ impl Pace {
         self.start_ns = now_ns;
     }
 
+    /// Sets when the next request is due, in nanoseconds from the start.
+    pub(super) fn plan(&mut self, after_ns: Option<u64>) {
+        self.planned_ns = after_ns;
+    }
+
     /// When a request is due. Flushes are due at once.
     pub(super) fn due(&self, step: &Step, now_ns: u64) -> Due {
         if self.rates.think_ns > 0 && self.since_thought >= self.rates.think_every.max(1) {
             return Due::Think(self.rates.think_ns);
+        }
+        if let Some(after_ns) = self.planned_ns {
+            return Due::At(self.start_ns.saturating_add(after_ns));
         }
         let direction = match step.op {
             Op::Read => 0,

@@ -4,6 +4,7 @@
 
 mod end;
 mod reap;
+mod trace;
 mod verify;
 
 use std::sync::atomic::Ordering;
@@ -26,6 +27,7 @@ use crate::generate::{Each, Step, Stream};
 use crate::host::ThreadUse;
 use crate::issuer;
 use crate::record::Window;
+use trace::Tape;
 
 /// How often a thread that waits looks whether it should stop.
 const LOOK_NS: u64 = 50_000_000;
@@ -60,13 +62,15 @@ pub(super) fn run(
             .filler
             .take_if(|filler| filler.each() == Each::Nothing);
     }
-    if opened.is_err() {
+    let tape = player.trace.as_ref().map(Tape::open).transpose();
+    if opened.is_err() || tape.is_err() {
         shared.abandoned.store(true, Ordering::Relaxed);
     }
     shared.ready.wait();
     shared.go.wait();
     let start_ns = started_ns(&player, shared) + nanos(player.delay);
     let mut worker = Worker::new(player, opened?, start_ns, shared.clock);
+    worker.tape = tape?;
     if let Some(desk) = desk {
         desk.open(worker.empty(pinned));
     }
@@ -108,6 +112,10 @@ struct Worker {
     judges: bool,
     /// Reads, writes and their bytes, where somebody looks at them.
     tally: Option<(u64, u64)>,
+    /// A trace instead of the stream.
+    tape: Option<Tape>,
+    /// Why it can't be read on.
+    broken: Option<String>,
     /// Drawn and not yet due.
     pending: Option<Step>,
     in_flight: u32,
@@ -153,7 +161,12 @@ impl Worker {
         let engine = queue.facts().engine;
         let synchronous = engine == "sync";
         let turns = Turns::new(player.batch, player.reap, engine, idle.len());
-        let paced = player.rates.are_limited() || player.rates.think_ns > 0;
+        let timed = player
+            .trace
+            .as_ref()
+            .is_some_and(|trace| trace.speed_percent.is_some());
+        let intended = player.rates.are_limited() || timed;
+        let paced = intended || player.rates.think_ns > 0;
         let window = Window::new(start_ns + nanos(player.ramp), nanos(runtime));
         let when = player
             .verification
@@ -167,7 +180,7 @@ impl Worker {
         Self {
             done: Vec::with_capacity(idle.len()),
             slots: vec![Slot::default(); slots],
-            played: Figures::new(&window, player.rates.are_limited()),
+            played: Figures::new(&window, intended, timed),
             ramping: !player.ramp.is_zero(),
             pace: Pace::start(player.rates.clone(), start_ns),
             dresses: player.filler.is_some() || when.is_some_and(|when| when != When::Reading),
@@ -186,6 +199,8 @@ impl Worker {
             idle,
             clock,
             window,
+            tape: None,
+            broken: None,
             pending: None,
             in_flight: 0,
             ended: false,
@@ -231,6 +246,9 @@ impl Worker {
                     self.pace.thought();
                 }
             }
+        }
+        if let Some(message) = self.broken.take() {
+            return Err(message);
         }
         let goes_on = !self.played.failed && !shared.stopped();
         if self.player.end_flush && goes_on {
@@ -294,6 +312,7 @@ impl Worker {
         }
         match self.pending.take() {
             Some(step) => Some(step),
+            None if self.tape.is_some() => self.next_of_trace(),
             None => match self.player.stream.next_step() {
                 // In a warm-up the stream starts again; only time ends that.
                 None if self.ramping => {

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead, Cursor};
 use std::path::PathBuf;
 
 use crypt_bench::jobfile::Surroundings;
@@ -46,6 +47,11 @@ impl Surroundings for Folder {
             return Err("no such file".to_owned());
         }
         fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+
+    fn lines(&self, path: &str) -> Result<Box<dyn BufRead>, String> {
+        self.read(path)
+            .map(|text| Box::new(Cursor::new(text)) as Box<dyn BufRead>)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -13,4 +13,5 @@ mod mutated;
 mod outputs;
 mod runner;
 mod runs;
+mod traces;
 mod verify;

@@ -8,6 +8,7 @@ use crate::definition::device::Engine;
 use crate::jobfile::catalog::{self, Use};
 use crate::jobfile::job::{Access, Job};
 use crate::jobfile::place::{Copy, FileUse, Place, Plan};
+use crate::jobfile::replay::Replay;
 use crate::jobfile::settings::Setting;
 use crate::jobfile::verify::Verify;
 use crate::report::format;
@@ -62,6 +63,9 @@ fn write_job(text: &mut String, job: &Job, copies: &[&Copy]) {
         let _ = writeln!(text, "  {name:<18} {value:<20} {origin}");
     }
     let _ = writeln!(text, "  runs as            {}", engine(job));
+    if let Some(replay) = &job.replay {
+        let _ = writeln!(text, "  plays              {}", played(replay));
+    }
     if let Some(verify) = &job.verify {
         let _ = writeln!(text, "  verifies           {}", verification(job, verify));
     }
@@ -144,6 +148,22 @@ fn engine(job: &Job) -> String {
             crypt.policy
         ),
     }
+}
+
+/// What is in a trace.
+fn played(replay: &Replay) -> String {
+    let summary = &replay.summary;
+    let speed = match replay.speed_percent {
+        None => "as fast as possible".to_owned(),
+        Some(percent) => format!(
+            "in {} s, {percent} % of its speed",
+            seconds(summary.length_us.saturating_mul(100) / percent.max(1))
+        ),
+    };
+    format!(
+        "{}: {} reads, {} writes, {} flushes, {speed}",
+        replay.path, summary.reads, summary.writes, summary.syncs
+    )
 }
 
 /// What is compared, and when.

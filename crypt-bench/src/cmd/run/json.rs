@@ -66,6 +66,9 @@ fn job(plan: &Plan, report: &Report, bins: bool) -> Result<Value, String> {
         .map(|stats| &stats.lat)
         .collect();
     object.append(&mut write::classes(&lats)?);
+    if let Some(lateness) = &report.lateness {
+        object["crypt_bench"]["lateness_ns"] = write::latency(lateness, &detail, true)?;
+    }
     if let Some(verified) = &report.verified {
         object["crypt_bench"]["verify"] = verified.json();
     }

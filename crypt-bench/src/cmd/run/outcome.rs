@@ -11,7 +11,7 @@ use crate::jobfile::job::Job;
 use crate::jobfile::place::{Copy, Plan};
 use crate::jobfile::value::Value;
 use crate::play::{Played, Steadiness, Target};
-use crate::record::{DirectionRecorder, Window};
+use crate::record::{DirectionRecorder, Times, Window};
 use crate::result::{DirectionStats, Distribution};
 
 /// Figures of a thread or group.
@@ -50,6 +50,8 @@ pub(super) struct Report {
     pub(super) request_bytes: [Option<u64>; 2],
     /// Processor use, once all threads have ended.
     pub(super) usage: Option<Usage>,
+    /// How late the requests of traces were.
+    pub(super) lateness: Option<Distribution>,
     /// What came out of comparing blocks.
     pub(super) verified: Option<Compared>,
     /// Percentiles to show.
@@ -112,6 +114,7 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
             (None, Some(verified)) if verified.mismatches > 0 => compared::ERRNO,
             _ => 0,
         },
+        lateness: lateness(threads),
         verified,
         depth: threads.first().map_or(0, |played| played.depth),
         target: job.conduct.target,
@@ -145,6 +148,14 @@ fn usage(threads: &[&Played], window: &Window) -> Option<Usage> {
         sum.system_percent += used.system_s * percent;
     }
     Some(sum)
+}
+
+fn lateness(threads: &[&Played]) -> Option<Distribution> {
+    let mut all = Times::default();
+    for times in threads.iter().filter_map(|played| played.lateness.as_ref()) {
+        all.absorb(times);
+    }
+    all.distribution()
 }
 
 /// The longest of the threads' windows: rates are over all of the time.

@@ -23,7 +23,8 @@ use crate::generate::{Random, Script, Stream};
 use crate::host;
 use crate::jobfile::job::{Access, Crypt, Job};
 use crate::jobfile::place::{Copy, Place, Plan};
-use crate::play::{Conduct, Player, Rates};
+use crate::jobfile::replay::Replay;
+use crate::play::{Conduct, Player, Rates, Trace};
 use crate::result::{CellParams, Rw};
 use crate::target::{self, Permissions, Targets};
 
@@ -148,6 +149,7 @@ impl Setup {
         Ok(Player {
             volume,
             stream: Stream::new(script(copy, job), random.next()),
+            trace: job.replay.as_ref().map(trace),
             rates: rates(job, random.next()),
             max_request_bytes: job.largest_bytes() as u32,
             depth: depth(job),
@@ -246,7 +248,19 @@ fn script(copy: &Copy, job: &Job) -> Script {
     }
 }
 
+fn trace(replay: &Replay) -> Trace {
+    Trace {
+        path: replay.path.clone(),
+        changes: replay.changes.clone(),
+        speed_percent: replay.speed_percent,
+    }
+}
+
+/// A trace has its own times.
 fn rates(job: &Job, seed: u64) -> Rates {
+    if job.replay.is_some() {
+        return Rates::default();
+    }
     let per_direction = |name: &str| {
         let [read, write, _] = job.settings.numbers(name);
         [read, write].map(|rate| rate.filter(|rate| *rate > 0))

@@ -53,6 +53,14 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), String> {
             usage.user_percent, usage.system_percent
         );
     }
+    if let Some(lateness) = &report.lateness {
+        write_latency(
+            text,
+            "lateness, from the intended to the actual start",
+            lateness,
+        );
+        write_percentiles(text, report, "lateness", lateness)?;
+    }
     if let Some(verified) = &report.verified {
         text.push_str(&verified.text());
     }

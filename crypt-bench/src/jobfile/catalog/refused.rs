@@ -35,10 +35,13 @@ const REFUSED: &[(&str, &str)] = &[
          log_issue_time",
     ),
     (
-        "not supported yet; traces can't be replayed, write a job that resembles the trace",
-        "read_iolog read_iolog_chunked write_iolog replay_no_stall replay_redirect replay_scale \
-         replay_align replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars \
-         merge_blktrace_iters",
+        "not supported: requests are not recorded; take a trace with blktrace, and play it with \
+         read_iolog",
+        "write_iolog",
+    ),
+    (
+        "not supported: play each trace in a job of its own, all at the same time",
+        "merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters",
     ),
     (
         "not supported yet: only zonemode=strided is, with zonesize, zonerange and zoneskip; remove \

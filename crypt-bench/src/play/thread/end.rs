@@ -44,7 +44,11 @@ impl Worker {
 
     /// What an exchange begins with.
     pub(super) fn empty(&self, pinned: bool) -> Played {
-        let figures = Figures::new(&self.window, self.played.intended.is_some());
+        let figures = Figures::new(
+            &self.window,
+            self.played.intended.is_some(),
+            self.played.lateness.is_some(),
+        );
         let (facts, depth) = (self.queue.facts(), self.player.depth);
         figures.into_played(self.window, facts, pinned, None, depth)
     }

@@ -102,6 +102,9 @@ impl Worker {
             Op::Write => self.played.write.record(&timing, bytes, slice),
             _ => return self.played.flush.record(&timing, bytes, slice),
         }
+        if let Some(lateness) = &mut self.played.lateness {
+            lateness.record(timing.submitted_ns.saturating_sub(slot.due_ns));
+        }
         if let Some(intended) = &mut self.played.intended {
             timing.submitted_ns = slot.due_ns;
             intended[direction].record(&timing, bytes, slice);
