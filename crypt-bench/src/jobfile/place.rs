@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::Refusal;
 use super::job::{Access, Job};
 use super::offsets;
-use super::replay::Replay;
 use super::value::Share;
 
 /// What a copy of a job works on.
@@ -139,7 +138,7 @@ fn place(
     size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
 ) -> Result<Copy, Refusal> {
     if let Some(replay) = &job.replay {
-        return replayed(job, replay, index, number, size_of);
+        return replay.place(job, index, number, size_of);
     }
     let place = place_of(job, number)?;
     let existing = match &place {
@@ -174,43 +173,6 @@ fn place(
         place,
         start_bytes,
         len_bytes,
-        stage: 0,
-        group: 0,
-        after: None,
-    })
-}
-
-/// A trace reaches from the start of its file to the end of its last request.
-fn replayed(
-    job: &Job,
-    replay: &Replay,
-    index: usize,
-    number: u32,
-    size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
-) -> Result<Copy, Refusal> {
-    let place = match job.access {
-        Access::Null => Place::Null,
-        Access::File(_) => Place::File(PathBuf::from(&replay.target)),
-    };
-    let end = replay.summary.end_bytes;
-    if let Place::File(path) = &place
-        && let Some(bytes) = size_of(path).filter(|bytes| *bytes < end)
-    {
-        let message = format!(
-            "read_iolog: the trace ends at byte {end}, but {} has {bytes} bytes, and a file is never made longer; \
-             use a longer one, or add replay_scale=NUMBER",
-            path.display()
-        );
-        return Err(job.refuse("read_iolog", message));
-    }
-    Ok(Copy {
-        job: index,
-        number,
-        place,
-        start_bytes: 0,
-        len_bytes: end,
-        total_bytes: Some(replay.summary.bytes),
-        total_ios: None,
         stage: 0,
         group: 0,
         after: None,

@@ -5,7 +5,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::job::Job;
+use std::path::{Path, PathBuf};
+
+use super::job::{Access, Job};
+use super::place::{Copy, Place};
 use super::settings::Settings;
 use super::value::Pattern;
 use super::{Refusal, Surroundings};
@@ -116,6 +119,46 @@ impl Replay {
         job.write_lengths = Lengths::Fixed(self.summary.longest_bytes);
         (job.loops, job.time_based, job.ramp_us, job.verify) = (1, false, 0, None);
         job.replay = Some(self);
+    }
+
+    /// Where a copy of its job plays: from the start of the file to the end of the last request.
+    ///
+    /// # Errors
+    /// A file that is too short.
+    pub fn place(
+        &self,
+        job: &Job,
+        index: usize,
+        number: u32,
+        size_of: &dyn Fn(&Path) -> Option<u64>,
+    ) -> Result<Copy, Refusal> {
+        let place = match job.access {
+            Access::Null => Place::Null,
+            Access::File(_) => Place::File(PathBuf::from(&self.target)),
+        };
+        let end = self.summary.end_bytes;
+        if let Place::File(path) = &place
+            && let Some(bytes) = size_of(path).filter(|bytes| *bytes < end)
+        {
+            let message = format!(
+                "read_iolog: the trace ends at byte {end}, but {} has {bytes} bytes, and a file is never made longer; \
+                 use a longer one, or add replay_scale=NUMBER",
+                path.display()
+            );
+            return Err(job.refuse("read_iolog", message));
+        }
+        Ok(Copy {
+            job: index,
+            number,
+            place,
+            start_bytes: 0,
+            len_bytes: end,
+            total_bytes: Some(self.summary.bytes),
+            total_ios: None,
+            stage: 0,
+            group: 0,
+            after: None,
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use crypt_core::request::Request;
 
 use super::Played;
 use crate::host::ThreadUse;
+use crate::judge::StorageEvidence;
 use crate::record::{DirectionRecorder, Times, Window};
 
 /// A request in flight.
@@ -99,6 +100,7 @@ impl Figures {
             failed: self.failed,
             depth,
             steadiness: None,
+            storage: StorageEvidence::default(),
             facts,
             pinned,
             usage,
@@ -126,6 +128,7 @@ impl Played {
         self.verified.clone_from(&later.verified);
         self.failed = later.failed;
         self.depth = later.depth;
+        self.storage = later.storage;
         self.usage = later.usage;
     }
 
@@ -145,6 +148,7 @@ impl Played {
             failed: false,
             depth: self.depth,
             steadiness: None,
+            storage: self.storage,
             facts: self.facts.clone(),
             pinned: self.pinned,
             usage: None,

@@ -30,6 +30,7 @@ use crypt_core::request::Request;
 
 use crate::generate::{Filler, Stream};
 use crate::host::ThreadUse;
+use crate::judge::StorageEvidence;
 use crate::record::{DirectionRecorder, Times, Window};
 use crate::trace::Changes;
 
@@ -59,6 +60,8 @@ pub struct Trace {
 pub struct Player {
     /// Where to.
     pub volume: Volume,
+    /// What is known about where its data lives.
+    pub storage: StorageEvidence,
     /// Which requests.
     pub stream: Stream,
     /// A trace to play instead of that; read line by line, by its thread.
@@ -124,6 +127,8 @@ pub struct Played {
     pub depth: u32,
     /// How the search for a steady state of its group ended; at the first thread of the group.
     pub steadiness: Option<Steadiness>,
+    /// What is known about where the data lives.
+    pub storage: StorageEvidence,
     /// How the device queue worked.
     pub facts: QueueFacts,
     /// Whether it ran on the CPUs it was to run on.
@@ -251,6 +256,7 @@ mod tests {
             volume: Volume::builder(Arc::new(NullDevice::new(1 << 20)))
                 .build()
                 .unwrap(),
+            storage: StorageEvidence::default(),
             stream: Stream::new(script, 1),
             trace: None,
             rates: Rates::default(),

@@ -6,6 +6,7 @@ mod end;
 mod reap;
 mod trace;
 mod verify;
+mod wait;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -368,24 +369,5 @@ impl Worker {
             timing.issued_ns = timing.submitted_ns;
         }
         timing
-    }
-
-    /// Passes time with nothing in flight.
-    fn pause(&self, wait_ns: u64) {
-        if wait_ns > SPIN_NS {
-            std::thread::sleep(Duration::from_nanos((wait_ns - SPIN_NS).min(LOOK_NS)));
-        } else {
-            std::hint::spin_loop();
-        }
-    }
-
-    fn wait_until(&self, time_ns: u64, shared: &Shared<'_>) {
-        loop {
-            let now_ns = self.clock.now_ns();
-            if now_ns >= time_ns || shared.stopped() {
-                return;
-            }
-            self.pause(time_ns - now_ns);
-        }
     }
 }

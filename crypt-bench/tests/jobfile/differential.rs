@@ -226,3 +226,26 @@ fn fio_or_nothing(argument: &str) -> Option<String> {
     let output = Command::new("fio").arg(argument).output().ok()?;
     String::from_utf8(output.stdout).ok()
 }
+
+#[test]
+fn every_option_that_is_supported_is_in_a_job_file() {
+    let mut used = std::collections::HashSet::new();
+    for name in names() {
+        for section in source::read(&name, &Folder::default()).unwrap() {
+            let names = section.lines.iter().map(|line| catalog::find(&line.name));
+            used.extend(names.map(|info| info.unwrap().name));
+        }
+    }
+    let missing: Vec<&str> = catalog::OPTIONS
+        .iter()
+        .map(|info| info.name)
+        .filter(|name| !used.contains(name))
+        // fio does not know these.
+        .filter(|name| !name.starts_with("crypt_"))
+        .collect();
+    assert_eq!(
+        missing,
+        Vec::<&str>::new(),
+        "write a job file for them in tests/jobs"
+    );
+}

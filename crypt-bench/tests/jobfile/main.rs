@@ -8,6 +8,8 @@ mod buffers;
 mod commands;
 mod common;
 mod differential;
+mod doubts;
+mod examples;
 mod loads;
 mod mutated;
 mod outputs;

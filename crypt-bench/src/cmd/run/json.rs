@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::goals;
 use super::outcome::Report;
+use crate::doubt::Doubt;
 use crate::fio::write::{self, Detail, Span};
 use crate::jobfile::place::Plan;
 
@@ -66,6 +67,7 @@ fn job(plan: &Plan, report: &Report, bins: bool) -> Result<Value, String> {
         .map(|stats| &stats.lat)
         .collect();
     object.append(&mut write::classes(&lats)?);
+    object["crypt_bench"]["doubts"] = report.doubts.iter().map(doubt).collect();
     if let Some(lateness) = &report.lateness {
         object["crypt_bench"]["lateness_ns"] = write::latency(lateness, &detail, true)?;
     }
@@ -108,4 +110,12 @@ fn direction(report: &Report, direction: usize, detail: &Detail) -> Result<Value
         object.insert("response_ns".to_owned(), value);
     }
     Ok(Value::Object(object))
+}
+
+/// A doubt with its sentence, and whether it forbids to compare the figures.
+fn doubt(doubt: &Doubt) -> Value {
+    let mut value = json!(doubt);
+    value["text"] = json!(doubt.to_string());
+    value["invalidates"] = json!(doubt.invalidates());
+    value
 }

@@ -4,8 +4,10 @@
 
 mod compared;
 mod content;
+mod doubts;
 mod goals;
 mod json;
+mod keys;
 mod outcome;
 mod publish;
 mod setup;

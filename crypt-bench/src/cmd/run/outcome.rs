@@ -5,6 +5,8 @@
 use std::collections::HashSet;
 
 use super::compared::{self, Compared};
+use super::doubts;
+use crate::doubt::Doubt;
 use crate::fio::write::{self, Usage};
 use crate::generate::Lengths;
 use crate::jobfile::job::Job;
@@ -58,6 +60,8 @@ pub(super) struct Report {
     pub(super) percentiles: Vec<f64>,
     /// Which latencies get percentiles: slat, clat, lat.
     pub(super) shown: [bool; 3],
+    /// Why the figures may not be what they seem.
+    pub(super) doubts: Vec<Doubt>,
     /// How it ran: engine, direct I/O, remarks.
     pub(super) facts: Vec<String>,
 }
@@ -70,19 +74,26 @@ pub(super) fn reports(plan: &Plan, threads: &[Option<&Played>]) -> Vec<Report> {
         .filter(|copy| plan.jobs[copy.job].settings.flag("group_reporting"))
         .map(|copy| copy.group)
         .collect();
-    let mut parts: Vec<(&Copy, Vec<&Played>)> = Vec::new();
+    let mut parts: Vec<(&Copy, Vec<&Played>, bool)> = Vec::new();
     let begun = plan.copies.iter().zip(threads);
     for (copy, played) in begun.filter_map(|(copy, thread)| Some((copy, (*thread)?))) {
         match parts.last_mut() {
-            Some((first, part)) if first.group == copy.group && merged.contains(&copy.group) => {
+            Some((first, part, alike))
+                if first.group == copy.group && merged.contains(&copy.group) =>
+            {
+                *alike &= first.job == copy.job;
                 part.push(played);
             }
-            _ => parts.push((copy, vec![played])),
+            _ => parts.push((copy, vec![played], true)),
         }
     }
     parts
         .iter()
-        .map(|(first, threads)| report(&plan.jobs[first.job], first, threads))
+        .map(|(first, threads, alike)| {
+            let mut report = report(&plan.jobs[first.job], first, threads);
+            report.doubts = doubts::of(plan, first, *alike, &report, threads);
+            report
+        })
         .collect()
 }
 
@@ -134,6 +145,7 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
             job.settings.flag_or("clat_percentiles", true),
             job.settings.flag_or("lat_percentiles", false),
         ],
+        doubts: Vec::new(),
         facts: facts(threads),
     }
 }

@@ -5,25 +5,23 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crypt_core::Volume;
 use crypt_core::exec::{WorkerConfig, WorkerPool};
-use crypt_core::key::Key;
 use crypt_core::policy::PolicySpec;
 
-use super::content;
+use super::{content, keys};
 use crate::cli::{Failure, Outcome};
-use crate::cmd::key;
 use crate::definition::device::{DeviceSpec, Engine};
 use crate::generate::{Random, Script, Stream};
 use crate::host;
-use crate::jobfile::job::{Access, Crypt, Job};
+use crate::jobfile::job::{Access, Job};
 use crate::jobfile::place::{Copy, Place, Plan};
 use crate::jobfile::replay::Replay;
+use crate::judge::StorageEvidence;
 use crate::play::{Conduct, Player, Rates, Trace};
 use crate::result::{CellParams, Rw};
 use crate::target::{self, Permissions, Targets};
@@ -32,8 +30,6 @@ use crate::target::{self, Permissions, Targets};
 const DEFAULT_SEED: u64 = 0x0c2b_f10e;
 /// Histograms of a thread, in bytes, rounded up.
 const FIGURES_BYTES: u64 = 5 << 20;
-/// Length of a random key, where the cipher takes it.
-const KEY_BYTES: usize = 64;
 
 /// Devices and workers that the stages share.
 pub(super) struct Setup {
@@ -87,8 +83,8 @@ impl Setup {
             .enumerate()
             .filter_map(|(index, copy)| Some((index, copy, plan.jobs.get(copy.job)?)))
             .map(|(index, copy, job)| {
-                let volume = self.volume(plan, copy, job, stop)?;
-                let mut player = self.player(copy, job, volume)?;
+                let (volume, storage) = self.volume(plan, copy, job, stop)?;
+                let mut player = self.player(copy, job, volume, storage)?;
                 player.conduct = conduct(&copies, index, job);
                 Ok(player)
             })
@@ -101,7 +97,7 @@ impl Setup {
         copy: &Copy,
         job: &Job,
         stop: &AtomicBool,
-    ) -> Outcome<Volume> {
+    ) -> Outcome<(Volume, StorageEvidence)> {
         let opened = self
             .targets
             .open(&cell(plan, copy), stop)
@@ -116,7 +112,7 @@ impl Setup {
         let end = copy.start_bytes + copy.len_bytes;
         let mut builder = Volume::builder(Arc::clone(device)).size_bytes(end - end % unit);
         if let Some(crypt) = &job.crypt {
-            let key = key_of(job, crypt)?;
+            let key = keys::key_of(job, crypt)?;
             let cipher = crypt.cipher.build(&key, None);
             builder = builder
                 .cipher(cipher.map_err(|error| in_job(job, &error.to_string()))?)
@@ -125,9 +121,9 @@ impl Setup {
                 builder = builder.workers(self.pool(crypt.policy)?);
             }
         }
-        builder
-            .build()
-            .map_err(|error| in_job(job, &error.to_string()))
+        let volume = builder.build();
+        let volume = volume.map_err(|error| in_job(job, &error.to_string()))?;
+        Ok((volume, opened.evidence))
     }
 
     /// The workers of a policy, shared by all its jobs.
@@ -141,13 +137,20 @@ impl Setup {
         Ok(pool)
     }
 
-    fn player(&self, copy: &Copy, job: &Job, volume: Volume) -> Outcome<Player> {
+    fn player(
+        &self,
+        copy: &Copy,
+        job: &Job,
+        volume: Volume,
+        storage: StorageEvidence,
+    ) -> Outcome<Player> {
         let mut random = Random::new(self.seed(copy, job));
         let (from_us, to_us) = job.delay_us;
         let delay_us = from_us + random.below_u64(to_us - from_us + 1);
         let filler = content::filler(job, random.next())?;
         Ok(Player {
             volume,
+            storage,
             stream: Stream::new(script(copy, job), random.next()),
             trace: job.replay.as_ref().map(trace),
             rates: rates(job, random.next()),
@@ -278,7 +281,7 @@ fn rates(job: &Job, seed: u64) -> Rates {
 }
 
 /// A copy of a job in the words of a matrix, which is what the guards and devices understand.
-fn cell(plan: &Plan, copy: &Copy) -> CellParams {
+pub(super) fn cell(plan: &Plan, copy: &Copy) -> CellParams {
     let job = &plan.jobs[copy.job];
     let (device, size_bytes) = match &copy.place {
         Place::Null => (DeviceSpec::Null, copy.start_bytes + copy.len_bytes),
@@ -368,40 +371,6 @@ fn check_cpus(plan: &Plan) -> Outcome {
     Ok(())
 }
 
-/// The key of a job: its file, or a random one.
-fn key_of(job: &Job, crypt: &Crypt) -> Outcome<Key> {
-    let lens = crypt.cipher.key_lens_bytes();
-    let bytes = match &crypt.key_file {
-        Some(path) => {
-            let failed = |error: std::io::Error| in_job(job, &format!("{path}: {error}"));
-            let len = std::fs::metadata(path).map_err(failed)?.len();
-            if !lens.iter().any(|known| *known as u64 == len) {
-                let known: Vec<String> = lens.iter().map(ToString::to_string).collect();
-                let message = format!(
-                    "crypt_key_file: {path} has {len} bytes; {} takes {}",
-                    crypt.cipher_text,
-                    known.join(" or ")
-                );
-                return Err(Failure::usage(
-                    job.refuse("crypt_key_file", message).to_string(),
-                ));
-            }
-            key::read(Path::new(path), len as usize).map_err(failed)?
-        }
-        None => {
-            let longest = lens.iter().copied().max().unwrap_or(0);
-            let len = if lens.contains(&KEY_BYTES) {
-                KEY_BYTES
-            } else {
-                longest
-            };
-            key::read(Path::new(key::RANDOM), len)
-                .map_err(|error| Failure::internal(format!("{}: {error}", key::RANDOM)))?
-        }
-    };
-    Key::from_bytes(&bytes).map_err(|error| in_job(job, &error.to_string()))
-}
-
-fn in_job(job: &Job, message: &str) -> Failure {
+pub(super) fn in_job(job: &Job, message: &str) -> Failure {
     Failure::usage(format!("{}: [{}]: {message}", job.position, job.name))
 }

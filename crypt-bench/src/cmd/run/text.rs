@@ -64,6 +64,14 @@ fn write_report(text: &mut String, report: &Report) -> Result<(), String> {
     if let Some(verified) = &report.verified {
         text.push_str(&verified.text());
     }
+    for doubt in &report.doubts {
+        let kind = if doubt.invalidates() {
+            "INVALID"
+        } else {
+            "doubt"
+        };
+        let _ = writeln!(text, "  {kind}: {doubt}");
+    }
     if report.read.is_none() && report.write.is_none() {
         text.push_str("  no samples\n");
     }

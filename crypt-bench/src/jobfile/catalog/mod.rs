@@ -200,7 +200,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     ),
     run("thinktime", &[], MICROSECONDS),
     run("thinktime_blocks", &[], count(1, u32::MAX as u64)),
-    run("thread", &[], Kind::Flag),
+    run("thread", &["threads"], Kind::Flag),
     run("time_based", &[], Kind::Flag),
     run("verify", &[], Kind::Choice(VERIFIES)),
     run("verify_fatal", &[], Kind::Bool),

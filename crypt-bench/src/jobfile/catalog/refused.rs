@@ -91,7 +91,7 @@ const REFUSED: &[(&str, &str)] = &[
          unit_base",
     ),
     (
-        "not supported: choose CPUs with cpus_allowed and start crypt-bench with nice, ionice, \
+        "not supported: the program around it decides that; choose CPUs with cpus_allowed, and start crypt-bench with nice, ionice, \
          numactl or in a cgroup",
         "cpumask numa_cpu_nodes numa_mem_policy nice prio prioclass cgroup cgroup_nodelete \
          cgroup_weight uid gid log_cpus_allowed",

@@ -59,6 +59,7 @@ impl Worker {
         let depth = self.gate.limit();
         let figures = self.played;
         let mut played = figures.into_played(window, facts, pinned, Some(usage), depth);
+        played.storage = self.player.storage;
         played.verified = self.verifier.map(|verifier| verifier.verified);
         played
     }
