@@ -1,5 +1,5 @@
-//! A regular file or a block device as a device: opens it, learns its size and block size, and
-//! makes queues over io_uring, or over plain system calls where that is asked for or io_uring is
+//! A regular file or a block device as a device, or several one behind the other: opens them, learns sizes and
+//! block sizes, and makes queues over io_uring, or over plain system calls where that is asked for or io_uring is
 //! refused by the system.
 //!
 //! Nothing falls back in silence: O_DIRECT is had or an error, and a queue that runs without
@@ -20,12 +20,15 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Statx, StatxFlags};
 
+use crate::device::files::Files;
 use crate::device::limits::Limits;
 use crate::device::ring_queue::RingQueue;
 use crate::device::sync::SyncQueue;
 use crate::device::sysfs::{self, DeviceNumber};
 use crate::device::{Device, DeviceInfo, DeviceQueue, QueueConfig, QueueFacts};
 use crate::error::{Error, ErrorKind, Result};
+
+pub use crate::device::files::{START_UNIT_BYTES, starts_bytes};
 
 /// How often, and how far apart, a busy file is tried again: 100 ms in all.
 const BUSY_ATTEMPTS: u32 = 20;
@@ -54,21 +57,18 @@ pub enum FileEngine {
     Sync,
 }
 
-/// A regular file or block device.
+/// A regular file or block device, or several.
 #[derive(Debug)]
 pub struct FileDevice {
-    file: Arc<File>,
-    is_block: bool,
+    files: Arc<Files>,
     options: FileOptions,
     geometry: Geometry,
 }
 
 /// What a queue on a file works with.
 pub(super) struct Target {
-    /// The open file.
-    pub(super) file: Arc<File>,
-    /// Whether it is a block device.
-    pub(super) is_block: bool,
+    /// The open files.
+    pub(super) files: Arc<Files>,
     /// What its operations have to respect.
     pub(super) limits: Limits,
     /// Logical block of a device whose hardware can be polled.
@@ -95,20 +95,39 @@ impl FileDevice {
     /// Where the system refuses it, it is neither a regular file nor a block device, it is empty,
     /// or direct I/O is asked for and its file system has none.
     pub fn open(path: impl AsRef<Path>, options: FileOptions) -> Result<Self> {
-        let path = path.as_ref();
-        let failed = |source| Error::io(format!("open {}", path.display()), source);
-        // The type first: opening a pipe would block, and only block devices take O_EXCL.
-        let is_block = is_block_device(path)?;
-        let flags = open_flags(options, is_block);
-        let file = match open_patiently(path, flags) {
-            Err(rustix::io::Errno::BUSY) => return Err(busy(path)),
-            Err(rustix::io::Errno::INVAL) if options.direct => return Err(no_direct(path)),
-            result => File::from(result.map_err(failed)?),
-        };
-        let geometry = Geometry::of(&file, path, options, is_block)?;
+        Self::open_all(&[path], options)
+    }
+
+    /// Opens existing files or block devices as one device, in this order. Where each starts is what
+    /// [`starts_bytes`] says; between two there may be a gap, where reads and writes fail with `EINVAL`. A
+    /// transfer that reaches beyond the end of a file is short. All are carried by one ring.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`]; without any path; where all together are larger than 63 bits can tell.
+    pub fn open_all<P: AsRef<Path>>(paths: &[P], options: FileOptions) -> Result<Self> {
+        let (mut files, mut whole) = (Vec::with_capacity(paths.len()), None::<Geometry>);
+        for path in paths {
+            let (file, is_block, geometry) = open_one(path.as_ref(), options)?;
+            files.push((Arc::new(file), is_block, geometry.size_bytes));
+            whole = Some(match whole {
+                None => geometry,
+                Some(whole) => whole.with(&geometry),
+            });
+        }
+        let no_path = || Error::new(ErrorKind::InvalidInput, "no file to open; name one");
+        let mut geometry = whole.ok_or_else(no_path)?;
+        // A single file keeps its size, in which a partial block at its end counts.
+        if files.len() > 1 {
+            let all = Files::new(files, u64::from(geometry.logical_block_bytes));
+            geometry.size_bytes = checked_size(&all)?;
+            return Ok(Self {
+                files: Arc::new(all),
+                options,
+                geometry,
+            });
+        }
         Ok(Self {
-            file: Arc::new(file),
-            is_block,
+            files: Arc::new(Files::new(files, 1)),
             options,
             geometry,
         })
@@ -118,8 +137,7 @@ impl FileDevice {
         let info = self.info();
         let limits = Limits::new(&info);
         Target {
-            file: Arc::clone(&self.file),
-            is_block: self.is_block,
+            files: Arc::clone(&self.files),
             limits: if self.options.direct {
                 limits.with_memory_alignment(self.geometry.memory_align_bytes)
             } else {
@@ -214,6 +232,32 @@ fn open_flags(options: FileOptions, is_block: bool) -> OFlags {
     flags
 }
 
+/// Opens a file, and says whether it is a block device and what was learnt of it.
+fn open_one(path: &Path, options: FileOptions) -> Result<(File, bool, Geometry)> {
+    let failed = |source| Error::io(format!("open {}", path.display()), source);
+    // The type first: opening a pipe would block, and only block devices take O_EXCL.
+    let is_block = is_block_device(path)?;
+    let flags = open_flags(options, is_block);
+    let file = match open_patiently(path, flags) {
+        Err(rustix::io::Errno::BUSY) => return Err(busy(path)),
+        Err(rustix::io::Errno::INVAL) if options.direct => return Err(no_direct(path)),
+        result => File::from(result.map_err(failed)?),
+    };
+    let geometry = Geometry::of(&file, path, options, is_block)?;
+    Ok((file, is_block, geometry))
+}
+
+fn checked_size(files: &Files) -> Result<u64> {
+    let size_bytes = files.size_bytes();
+    if i64::try_from(size_bytes).is_ok() {
+        return Ok(size_bytes);
+    }
+    Err(Error::new(
+        ErrorKind::LimitExceeded,
+        "the files are larger than 63 bits can tell when they stand one behind the other; open fewer",
+    ))
+}
+
 /// Opens, and asks again for a moment while the file is busy: a ring that was just dropped may
 /// still hold it, since the kernel finishes the last requests of a ring in the background.
 fn open_patiently(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
@@ -248,6 +292,18 @@ fn no_direct(path: &Path) -> Error {
 }
 
 impl Geometry {
+    /// Of two files together, but for their size: what suits both.
+    fn with(self, other: &Self) -> Self {
+        Self {
+            size_bytes: self.size_bytes,
+            logical_block_bytes: self.logical_block_bytes.max(other.logical_block_bytes),
+            memory_align_bytes: self.memory_align_bytes.max(other.memory_align_bytes),
+            can_poll: self.can_poll && other.can_poll,
+            can_discard: self.can_discard && other.can_discard,
+            note: self.note.or(other.note),
+        }
+    }
+
     fn of(file: &File, path: &Path, options: FileOptions, is_block: bool) -> Result<Self> {
         let failed =
             |source: rustix::io::Errno| Error::io(format!("look at {}", path.display()), source);

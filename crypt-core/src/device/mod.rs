@@ -15,6 +15,7 @@
 
 pub mod faulty;
 pub mod file;
+mod files;
 pub mod guard;
 mod immediate;
 mod limits;
@@ -24,6 +25,7 @@ pub mod null;
 mod ready;
 mod ring;
 mod ring_entry;
+mod ring_probe;
 mod ring_queue;
 pub mod service;
 mod sync;

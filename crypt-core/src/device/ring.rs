@@ -1,4 +1,4 @@
-//! An io_uring on one file: the only place where the kernel borrows our memory.
+//! An io_uring on one file, or several: the only place where the kernel borrows our memory.
 //!
 //! Ownership: an operation moves into the ring's table when it is started and moves out with its
 //! completion. While it is in the table nobody else can reach its buffer, so the kernel may read or
@@ -11,7 +11,6 @@
 //! The completion queue has room for every operation the table can hold and for the watch on the
 //! wake-up, so it can't overflow. Nothing allocates after construction. No panics.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use io_uring::{Builder, IoUring, opcode, types};
 
 use crate::buffer::SlotBuffer;
 use crate::device::DeviceOp;
+use crate::device::files::{Files, Piece};
 use crate::device::ring_entry::{self, Action, Registered};
 use crate::device::sync::zeros;
 use crate::error::Errno;
@@ -58,8 +58,8 @@ pub(super) struct Ring {
     registered: Option<Registered>,
     zeros: Option<SlotBuffer>,
     watching: bool,
-    /// Registered with the ring; held so that it outlives it.
-    _file: Arc<File>,
+    /// Registered with the ring; held so that they outlive it.
+    files: Arc<Files>,
 }
 
 /// An operation that the kernel has.
@@ -69,19 +69,21 @@ struct Flight {
 }
 
 impl Ring {
-    /// A disabled ring of `depth` operations on `file`. With `iopoll`, completions are polled from
+    /// A disabled ring of `depth` operations on `files`. With `iopoll`, completions are polled from
     /// the hardware, and only transfers may be started.
     ///
     /// # Errors
     /// The system's, or `EOPNOTSUPP` for a kernel before 5.11.
-    pub(super) fn new(file: Arc<File>, depth: u32, iopoll: bool) -> io::Result<Self> {
+    pub(super) fn new(files: Arc<Files>, depth: u32, iopoll: bool) -> io::Result<Self> {
         let zeros = if iopoll {
             None
         } else {
             Some(zeros().map_err(|error| io::Error::from(error.errno()))?)
         };
         let uring = build(depth, iopoll)?;
-        uring.submitter().register_files(&[file.as_raw_fd()])?;
+        let parts = files.parts().iter();
+        let descriptors: Vec<_> = parts.map(|part| part.file.as_raw_fd()).collect();
+        uring.submitter().register_files(&descriptors)?;
         Ok(Self {
             uring,
             flights: (0..depth).map(|_| None).collect(),
@@ -89,7 +91,7 @@ impl Ring {
             registered: None,
             zeros,
             watching: false,
-            _file: file,
+            files,
         })
     }
 
@@ -131,14 +133,28 @@ impl Ring {
     /// on. The operation has passed the device's limits.
     ///
     /// # Errors
-    /// Gives the operation back where the table is full.
+    /// Gives the operation back where the table is full or no file is at its offset.
     pub(super) fn start(&mut self, op: DeviceOp, action: Action) -> Result<(), DeviceOp> {
-        let Some(index) = self.free.pop() else {
+        let place = match action {
+            Action::Sync { file } => Some(Piece {
+                index: file,
+                offset_bytes: 0,
+                len_bytes: 0,
+            }),
+            _ => self.files.place(op.offset_bytes),
+        };
+        let (Some(place), Some(index)) = (place, self.free.pop()) else {
             return Err(op);
         };
         let flight = self.flights[index as usize].insert(Flight { op, action });
         let Flight { op, action } = flight;
-        let entry = ring_entry::build(op, *action, self.registered.as_ref(), self.zeros.as_ref());
+        let entry = ring_entry::build(
+            op,
+            *action,
+            place,
+            self.registered.as_ref(),
+            self.zeros.as_ref(),
+        );
         let entry = entry.user_data(u64::from(index));
         // SAFETY: the entry points into the buffer of `flight.op`, or into `self.zeros`. Both stay
         // in `self` until this operation's completion, and are forgotten by `drop` if it never comes.

@@ -12,14 +12,12 @@ use rustix::io::ReadWriteFlags;
 
 use crate::buffer::{Area, SlabGuard, SlotBuffer};
 use crate::device::DeviceOp;
+use crate::device::files::Piece;
 use crate::device::sync::ZEROS_BYTES;
 use crate::request::{Flags, Op};
 
 /// Most bytes that Linux moves in one call (`MAX_RW_COUNT` for 4 KiB pages).
 const TRANSFER_LIMIT_BYTES: u64 = 0x7fff_f000;
-/// The only file that a ring registers.
-const FILE: types::Fixed = types::Fixed(0);
-
 /// `_IO(0x12, 0)` of the kernel's `include/uapi/linux/blkdev.h`: the start travels in the entry's
 /// `addr`, the length in `addr3`, where a command's own bytes begin.
 const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
@@ -29,8 +27,11 @@ const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
 pub(super) enum Action {
     /// Read into, or write from, the operation's memory.
     Transfer,
-    /// `fdatasync`, or `fsync` where the operation says so.
-    Sync,
+    /// `fdatasync` of one of the files, or `fsync` where the operation says so.
+    Sync {
+        /// Which one.
+        file: usize,
+    },
     /// `fallocate` with these flags on the operation's range.
     Fallocate(FallocateFlags),
     /// Discard the operation's range of a block device (Linux 6.12).
@@ -73,26 +74,29 @@ impl Registered {
     }
 }
 
-/// The submission entry of an operation. It points into the operation's buffer or into `zeros`.
+/// The submission entry of an operation, at a place in the ring's files. It points into the operation's buffer or
+/// into `zeros`.
 pub(super) fn build(
     op: &mut DeviceOp,
     action: Action,
+    place: Piece,
     registered: Option<&Registered>,
     zeros: Option<&SlotBuffer>,
 ) -> squeue::Entry {
+    let file = types::Fixed(place.index as u32);
     match action {
-        Action::Transfer => transfer(op, registered),
-        Action::Sync if op.flags.contains(Flags::META) => opcode::Fsync::new(FILE).build(),
-        Action::Sync => opcode::Fsync::new(FILE).flags(FsyncFlags::DATASYNC).build(),
-        Action::Fallocate(mode) => opcode::Fallocate::new(FILE, op.len_bytes)
-            .offset(op.offset_bytes)
+        Action::Transfer => transfer(op, file, place.offset_bytes, registered),
+        Action::Sync { .. } if op.flags.contains(Flags::META) => opcode::Fsync::new(file).build(),
+        Action::Sync { .. } => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+        Action::Fallocate(mode) => opcode::Fallocate::new(file, op.len_bytes)
+            .offset(place.offset_bytes)
             .mode(mode.bits() as i32)
             .build(),
         Action::DiscardBlocks => {
             let mut command = [0; 16];
             command[..8].copy_from_slice(&op.len_bytes.to_ne_bytes());
-            opcode::UringCmd16::new(FILE, BLOCK_URING_CMD_DISCARD)
-                .addr(Some(op.offset_bytes))
+            opcode::UringCmd16::new(file, BLOCK_URING_CMD_DISCARD)
+                .addr(Some(place.offset_bytes))
                 .cmd(command)
                 .build()
         }
@@ -101,15 +105,19 @@ pub(super) fn build(
             let zeros = zeros.unwrap_or_default();
             let rest_bytes = op.len_bytes.saturating_sub(done_bytes);
             let len = rest_bytes.min(ZEROS_BYTES as u64).min(zeros.len() as u64);
-            opcode::Write::new(FILE, zeros.as_ptr(), len as u32)
-                .offset(op.offset_bytes + done_bytes)
+            opcode::Write::new(file, zeros.as_ptr(), len as u32)
+                .offset(place.offset_bytes + done_bytes)
                 .build()
         }
     }
 }
 
-fn transfer(op: &mut DeviceOp, registered: Option<&Registered>) -> squeue::Entry {
-    let offset_bytes = op.offset_bytes;
+fn transfer(
+    op: &mut DeviceOp,
+    file: types::Fixed,
+    offset_bytes: u64,
+    registered: Option<&Registered>,
+) -> squeue::Entry {
     let buffer = op.buffer.as_ref();
     let buffer_index = buffer.and_then(|buffer| registered?.position(buffer));
     if op.op == Op::Write {
@@ -123,11 +131,11 @@ fn transfer(op: &mut DeviceOp, registered: Option<&Registered>) -> squeue::Entry
         let len = (memory.len() as u64).min(TRANSFER_LIMIT_BYTES) as u32;
         let start = memory.as_ptr();
         return match buffer_index {
-            Some(index) => opcode::WriteFixed::new(FILE, start, len, index)
+            Some(index) => opcode::WriteFixed::new(file, start, len, index)
                 .offset(offset_bytes)
                 .rw_flags(rw_flags)
                 .build(),
-            None => opcode::Write::new(FILE, start, len)
+            None => opcode::Write::new(file, start, len)
                 .offset(offset_bytes)
                 .rw_flags(rw_flags)
                 .build(),
@@ -137,10 +145,10 @@ fn transfer(op: &mut DeviceOp, registered: Option<&Registered>) -> squeue::Entry
     let len = (memory.len() as u64).min(TRANSFER_LIMIT_BYTES) as u32;
     let start = memory.as_mut_ptr();
     match buffer_index {
-        Some(index) => opcode::ReadFixed::new(FILE, start, len, index)
+        Some(index) => opcode::ReadFixed::new(file, start, len, index)
             .offset(offset_bytes)
             .build(),
-        None => opcode::Read::new(FILE, start, len)
+        None => opcode::Read::new(file, start, len)
             .offset(offset_bytes)
             .build(),
     }

@@ -1,4 +1,4 @@
-//! A queue on a file over io_uring.
+//! A queue on a file, or several, over io_uring.
 //!
 //! One ring carries everything. A queue that polls the hardware has a second, polled ring for reads
 //! and writes, since a polled ring can hold neither `fsync` nor the watch on the wake-up; such a
@@ -15,20 +15,20 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use crate::buffer::{Area, SlotBuffer};
 use crate::device::file::Target;
+use crate::device::files::Files;
 use crate::device::limits::Limits;
 use crate::device::ready::Ready;
 use crate::device::ring::{Event, Ring};
 use crate::device::ring_entry::Action;
-use crate::device::sync::{ALLOCATE, PUNCH_HOLE, ZERO_RANGE};
+use crate::device::ring_probe::polled_ring;
+use crate::device::sync::{ALLOCATE, Calls, PUNCH_HOLE, ZERO_RANGE};
 use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, Pushed, QueueConfig, QueueFacts};
 use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::request::{Flags, Op};
@@ -40,15 +40,14 @@ const DEPTH_LIMIT: u32 = 32_767;
 /// others are prepared stays busier than one that gets a whole queue at once, whose completions then
 /// come at once too: 8 % more random reads at depth 32 on a virtual disk (`scripts/vs-fio.sh`).
 const BURST: usize = 4;
-/// How long the probe of a polled ring may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Data plane of a file through io_uring.
 pub(super) struct RingQueue {
     main: Ring,
     polled: Option<Ring>,
-    file: Arc<File>,
-    is_block: bool,
+    files: Arc<Files>,
+    /// For changes of a range that goes over the end of a file; only where there are several.
+    calls: Option<Calls>,
     limits: Limits,
     depth: usize,
     /// Operations accepted and not reaped.
@@ -59,29 +58,29 @@ pub(super) struct RingQueue {
     spin: bool,
     /// Whether the file system zeroes a range by itself, as far as known.
     zero_range: bool,
-    /// How ranges are discarded, as far as known.
-    discard: Action,
+    /// Whether the kernel has a command that discards blocks, as far as known.
+    discards_blocks: bool,
     facts: QueueFacts,
 }
 
 impl RingQueue {
-    /// A queue on an open file.
+    /// A queue on open files.
     ///
     /// # Errors
     /// The system's, where it refuses a ring; a depth of zero or beyond what a ring can hold.
     pub(super) fn new(target: Target, config: &QueueConfig<'_>) -> Result<Self> {
         let depth = checked_depth(config.depth)?;
         let Target {
-            file, mut facts, ..
+            files, mut facts, ..
         } = target;
         let refused = |source: io::Error| {
             let what = "set up io_uring; check kernel.io_uring_disabled and RLIMIT_MEMLOCK";
             Error::io(format!("{what}, or use the sync engine"), source)
         };
-        let mut main = Ring::new(Arc::clone(&file), depth, false).map_err(refused)?;
+        let mut main = Ring::new(Arc::clone(&files), depth, false).map_err(refused)?;
         let mut polled = None;
         if config.polled {
-            match polled_ring(&file, depth, target.poll_block_bytes) {
+            match polled_ring(&files, depth, target.poll_block_bytes) {
                 Ok(ring) => polled = Some(ring),
                 Err(why) => facts.notes.push(why),
             }
@@ -96,13 +95,12 @@ impl RingQueue {
         Ok(Self {
             main,
             polled,
-            discard: if target.is_block {
-                Action::DiscardBlocks
-            } else {
-                Action::Fallocate(PUNCH_HOLE)
+            discards_blocks: true,
+            calls: match files.parts().len() {
+                1 => None,
+                _ => Some(Calls::new(Arc::clone(&files))?),
             },
-            file,
-            is_block: target.is_block,
+            files,
             limits: target.limits,
             depth: depth as usize,
             held: 0,
@@ -166,8 +164,11 @@ impl RingQueue {
     fn first_action(&self, op: &DeviceOp) -> Action {
         match op.op {
             Op::Read | Op::Write => Action::Transfer,
-            Op::Flush => Action::Sync,
-            Op::Discard => self.discard,
+            Op::Flush => Action::Sync { file: 0 },
+            Op::Discard => match self.discards_blocks && self.is_block(op) {
+                true => Action::DiscardBlocks,
+                false => Action::Fallocate(PUNCH_HOLE),
+            },
             Op::Allocate => Action::Fallocate(ALLOCATE),
             Op::WriteZeroes if self.zero_range => Action::Fallocate(ZERO_RANGE),
             Op::WriteZeroes => Action::Zeros { done_bytes: 0 },
@@ -219,15 +220,24 @@ impl RingQueue {
         let len_bytes = op.len_bytes;
         match action {
             Action::Transfer => self.ready.finish(op, Ok(result as u64)),
-            Action::Sync if op.op == Op::Flush => self.ready.finish(op, Ok(0)),
-            Action::Sync => self.ready.finish(op, Ok(len_bytes)),
+            Action::Sync { file } if op.op == Op::Flush => {
+                match file + 1 < self.files.parts().len() {
+                    true => self.start(op, Action::Sync { file: file + 1 }),
+                    false => self.ready.finish(op, Ok(0)),
+                }
+            }
+            Action::Sync { .. } => self.ready.finish(op, Ok(len_bytes)),
             Action::Zeros { .. } if result == 0 => self.ready.finish(op, Err(Errno::EIO)),
             Action::Zeros { done_bytes } if done_bytes + (result as u64) < len_bytes => {
                 let done_bytes = done_bytes + result as u64;
                 self.start(op, Action::Zeros { done_bytes });
             }
             // `RWF_DSYNC` exists for writes only; the other changes are synced afterwards.
-            _ if op.flags.contains(Flags::FUA) => self.start(op, Action::Sync),
+            _ if op.flags.contains(Flags::FUA) => {
+                let file = self.files.place(op.offset_bytes);
+                let file = file.map_or(0, |place| place.index);
+                self.start(op, Action::Sync { file });
+            }
             _ => self.ready.finish(op, Ok(len_bytes)),
         }
     }
@@ -242,17 +252,49 @@ impl RingQueue {
             }
             // Linux before 6.12.
             (Op::Discard, Action::DiscardBlocks) if lacking => {
-                self.discard = Action::Fallocate(PUNCH_HOLE);
-                self.start(op, self.discard);
+                self.discards_blocks = false;
+                self.start(op, Action::Fallocate(PUNCH_HOLE));
             }
             // A disk that discards, but can't zero a range; this blocks the queue's thread.
-            (Op::Discard, Action::Fallocate(_)) if lacking && self.is_block => {
-                let file = self.file.as_fd();
-                let result = sys::discard_blocks(file, op.offset_bytes, op.len_bytes);
-                let len_bytes = op.len_bytes;
-                self.ready.finish(op, result.map(|()| len_bytes));
+            (Op::Discard, Action::Fallocate(_)) if lacking && self.is_block(&op) => {
+                let result = self.discard_now(&op);
+                self.ready.finish(op, result);
             }
             _ => self.ready.finish(op, Err(errno)),
+        }
+    }
+
+    /// Whether an operation is for a block device.
+    fn is_block(&self, op: &DeviceOp) -> bool {
+        let place = self.files.place(op.offset_bytes);
+        place.is_some_and(|place| self.files.parts()[place.index].is_block)
+    }
+
+    fn discard_now(&self, op: &DeviceOp) -> Result<u64, Errno> {
+        let place = self.files.place(op.offset_bytes).ok_or(Errno::EINVAL)?;
+        let file = self.files.parts()[place.index].file.as_fd();
+        sys::discard_blocks(file, place.offset_bytes, op.len_bytes)?;
+        Ok(op.len_bytes)
+    }
+
+    /// What the limits allow is cut at the end of its file, or, where it can't be short, done here and now, which
+    /// blocks the queue's thread. Its result, where it is over.
+    fn admit(&mut self, op: &mut DeviceOp) -> Option<Result<u64, Errno>> {
+        if let Err(errno) = self.limits.check(op) {
+            return Some(Err(errno));
+        }
+        let calls = self.calls.as_mut().filter(|_| op.op != Op::Flush)?;
+        let room_bytes = self
+            .files
+            .place(op.offset_bytes)
+            .map_or(0, |place| place.len_bytes);
+        match op.op {
+            Op::Read | Op::Write if room_bytes == 0 => Some(Err(Errno::EINVAL)),
+            Op::Read | Op::Write => {
+                op.len_bytes = op.len_bytes.min(room_bytes);
+                None
+            }
+            _ => (op.len_bytes > room_bytes).then(|| calls.execute(op)),
         }
     }
 
@@ -287,14 +329,14 @@ impl RingQueue {
 }
 
 impl DeviceQueue for RingQueue {
-    fn push(&mut self, op: DeviceOp) -> Result<Pushed, DeviceOp> {
+    fn push(&mut self, mut op: DeviceOp) -> Result<Pushed, DeviceOp> {
         if self.held >= self.depth {
             return Err(op);
         }
         self.held += 1;
-        match self.limits.check(&op) {
-            Ok(()) => self.staged.push(op),
-            Err(errno) => self.ready.finish(op, Err(errno)),
+        match self.admit(&mut op) {
+            None => self.staged.push(op),
+            Some(result) => self.ready.finish(op, result),
         }
         Ok(Pushed::Queued)
     }
@@ -339,47 +381,4 @@ fn checked_depth(depth: u32) -> Result<u32> {
         ErrorKind::LimitExceeded,
         format!("a queue of depth {depth} does not fit a ring; use 1 to {DEPTH_LIMIT}"),
     ))
-}
-
-/// A polled ring that has proven to work with one read, or why there is none.
-fn polled_ring(
-    file: &Arc<File>,
-    depth: u32,
-    poll_block_bytes: Option<u32>,
-) -> Result<Ring, String> {
-    let block_bytes = poll_block_bytes.ok_or(
-        "the queue spins instead of polling: the device has no poll queues, or is not opened with \
-         O_DIRECT",
-    )?;
-    let failed = |error: &dyn std::fmt::Display| {
-        format!("the queue spins instead of polling: a polled read failed ({error})")
-    };
-    probe(file, block_bytes).map_err(|errno| failed(&errno))?;
-    Ring::new(Arc::clone(file), depth, true).map_err(|error| failed(&error))
-}
-
-/// Reads the first block through a polled ring of its own.
-fn probe(file: &Arc<File>, block_bytes: u32) -> Result<(), Errno> {
-    let io = |error: io::Error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
-    let mut ring = Ring::new(Arc::clone(file), 1, true).map_err(io)?;
-    ring.enable()?;
-    let slots = SlotBuffer::allocate(1, block_bytes as usize);
-    let read = DeviceOp {
-        token: 0,
-        op: Op::Read,
-        flags: Flags::empty(),
-        offset_bytes: 0,
-        len_bytes: u64::from(block_bytes),
-        buffer: slots.map_err(|error| error.errno())?.pop(),
-        area: Area::Data,
-        area_offset_bytes: 0,
-    };
-    ring.start(read, Action::Transfer)
-        .map_err(|_| Errno::EAGAIN)?;
-    ring.wait(Some(PROBE_LIMIT))?;
-    match ring.next() {
-        Some(Event::Done { result, .. }) if result < 0 => Err(Errno::from_raw(-result)),
-        Some(_) => Ok(()),
-        None => Err(Errno::EAGAIN),
-    }
 }

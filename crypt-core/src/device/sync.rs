@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::File;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use rustix::io::{ReadWriteFlags, pread, pwritev2};
 
 use crate::buffer::{Area, SlotBuffer};
 use crate::device::file::Target;
+use crate::device::files::{Files, Part};
 use crate::device::limits::Limits;
 use crate::device::ready::{Ready, wait_readable};
 use crate::device::{DeviceCompletion, DeviceOp, DeviceQueue, Pushed, QueueFacts};
@@ -28,18 +28,22 @@ use crate::sys;
 /// Length of the block of zeros behind `WriteZeroes` where the file system can't zero a range.
 pub(super) const ZEROS_BYTES: usize = 64 << 10;
 
-/// Data plane of a file through `pread`, `pwritev2`, `fdatasync` and `fallocate`.
+/// Data plane of files through `pread`, `pwritev2`, `fdatasync` and `fallocate`.
 pub(super) struct SyncQueue {
-    file: Arc<File>,
-    is_block: bool,
+    calls: Calls,
     limits: Limits,
     depth: usize,
     staged: Vec<DeviceOp>,
     ready: Ready,
-    zeros: SlotBuffer,
-    /// Whether the file system zeroes a range by itself, as far as known.
-    zero_range: bool,
     facts: QueueFacts,
+}
+
+/// Operations as system calls.
+pub(super) struct Calls {
+    files: Arc<Files>,
+    zeros: SlotBuffer,
+    /// Whether the file systems zero a range by themselves, as far as known.
+    zero_range: bool,
 }
 
 impl SyncQueue {
@@ -49,62 +53,101 @@ impl SyncQueue {
     /// Where there is no memory for its block of zeros.
     pub(super) fn new(target: Target, depth: u32) -> Result<Self> {
         Ok(Self {
-            file: target.file,
-            is_block: target.is_block,
+            calls: Calls::new(target.files)?,
             limits: target.limits,
             depth: depth as usize,
             staged: Vec::with_capacity(depth as usize),
             ready: Ready::with_depth(depth),
-            zeros: zeros()?,
-            zero_range: true,
             facts: target.facts,
         })
     }
+}
 
-    /// Runs a checked operation to its end.
-    fn execute(&mut self, op: &mut DeviceOp) -> Result<u64, Errno> {
-        let (offset_bytes, len_bytes) = (op.offset_bytes, op.len_bytes);
+impl Calls {
+    /// Calls on these files.
+    ///
+    /// # Errors
+    /// Where there is no memory for a block of zeros.
+    pub(super) fn new(files: Arc<Files>) -> Result<Self> {
+        Ok(Self {
+            files,
+            zeros: zeros()?,
+            zero_range: true,
+        })
+    }
+
+    /// Runs a checked operation to its end. Transfers are short where they reach beyond the end of a file.
+    pub(super) fn execute(&mut self, op: &mut DeviceOp) -> Result<u64, Errno> {
         match op.op {
             Op::Read => return self.read(op),
             Op::Write => return self.write(op),
             Op::Flush => {
-                match op.flags.contains(Flags::META) {
-                    true => fsync(&self.file)?,
-                    false => fdatasync(&self.file)?,
+                for part in self.files.parts() {
+                    match op.flags.contains(Flags::META) {
+                        true => fsync(&part.file)?,
+                        false => fdatasync(&part.file)?,
+                    }
                 }
                 return Ok(0);
             }
-            Op::Discard if self.is_block => {
-                sys::discard_blocks(self.file.as_fd(), offset_bytes, len_bytes)?;
+            Op::Discard | Op::Allocate | Op::WriteZeroes => {}
+        }
+        let files = Arc::clone(&self.files);
+        for piece in files.pieces(op.offset_bytes, op.len_bytes) {
+            let part = &files.parts()[piece.index];
+            self.change(op.op, part, piece.offset_bytes, piece.len_bytes)?;
+            if op.flags.contains(Flags::FUA) {
+                fdatasync(&part.file)?;
             }
-            Op::Discard => fallocate(&self.file, PUNCH_HOLE, offset_bytes, len_bytes)?,
-            Op::Allocate => fallocate(&self.file, ALLOCATE, offset_bytes, len_bytes)?,
-            Op::WriteZeroes => self.write_zeroes(offset_bytes, len_bytes)?,
         }
-        if op.flags.contains(Flags::FUA) {
-            fdatasync(&self.file)?;
+        Ok(op.len_bytes)
+    }
+
+    fn change(
+        &mut self,
+        op: Op,
+        part: &Part,
+        offset_bytes: u64,
+        len_bytes: u64,
+    ) -> Result<(), Errno> {
+        match op {
+            Op::Discard if part.is_block => {
+                sys::discard_blocks(part.file.as_fd(), offset_bytes, len_bytes)
+            }
+            Op::Discard => Ok(fallocate(&part.file, PUNCH_HOLE, offset_bytes, len_bytes)?),
+            Op::Allocate => Ok(fallocate(&part.file, ALLOCATE, offset_bytes, len_bytes)?),
+            _ => self.write_zeroes(part, offset_bytes, len_bytes),
         }
-        Ok(len_bytes)
     }
 
     fn read(&self, op: &mut DeviceOp) -> Result<u64, Errno> {
-        let offset_bytes = op.offset_bytes;
-        Ok(pread(&self.file, op.memory_mut(), offset_bytes)? as u64)
+        let place = self.files.place(op.offset_bytes).ok_or(Errno::EINVAL)?;
+        op.len_bytes = op.len_bytes.min(place.len_bytes);
+        let file = &self.files.parts()[place.index].file;
+        Ok(pread(file, op.memory_mut(), place.offset_bytes)? as u64)
     }
 
-    fn write(&self, op: &DeviceOp) -> Result<u64, Errno> {
+    fn write(&self, op: &mut DeviceOp) -> Result<u64, Errno> {
+        let place = self.files.place(op.offset_bytes).ok_or(Errno::EINVAL)?;
+        op.len_bytes = op.len_bytes.min(place.len_bytes);
         let flags = if op.flags.contains(Flags::FUA) {
             ReadWriteFlags::DSYNC
         } else {
             ReadWriteFlags::empty()
         };
         let memory = [IoSlice::new(op.memory())];
-        Ok(pwritev2(&self.file, &memory, op.offset_bytes, flags)? as u64)
+        let file = &self.files.parts()[place.index].file;
+        Ok(pwritev2(file, &memory, place.offset_bytes, flags)? as u64)
     }
 
-    fn write_zeroes(&mut self, offset_bytes: u64, len_bytes: u64) -> Result<(), Errno> {
+    fn write_zeroes(
+        &mut self,
+        part: &Part,
+        offset_bytes: u64,
+        len_bytes: u64,
+    ) -> Result<(), Errno> {
         if self.zero_range {
-            match fallocate(&self.file, ZERO_RANGE, offset_bytes, len_bytes) {
+            match fallocate(&part.file, ZERO_RANGE, offset_bytes, len_bytes) {
                 Err(rustix::io::Errno::OPNOTSUPP) => self.zero_range = false,
                 result => return result.map_err(Errno::from),
             }
@@ -114,7 +157,7 @@ impl SyncQueue {
             let len = (len_bytes - done_bytes).min(ZEROS_BYTES as u64) as usize;
             let zeros = [IoSlice::new(&self.zeros.area(Area::Data)[..len])];
             let at = offset_bytes + done_bytes;
-            match pwritev2(&self.file, &zeros, at, ReadWriteFlags::empty())? {
+            match pwritev2(&part.file, &zeros, at, ReadWriteFlags::empty())? {
                 0 => return Err(Errno::EIO),
                 written => done_bytes += written as u64,
             }
@@ -154,7 +197,7 @@ impl DeviceQueue for SyncQueue {
         // Moved out and back, since the loop needs the rest of `self`.
         let mut staged = std::mem::take(&mut self.staged);
         for mut op in staged.drain(..) {
-            let result = self.execute(&mut op);
+            let result = self.calls.execute(&mut op);
             self.ready.finish(op, result);
         }
         self.staged = staged;

@@ -118,13 +118,17 @@ pub(crate) fn subjects() -> Vec<Subject> {
     subjects
 }
 
-fn file_subjects() -> [Subject; 9] {
+fn file_subjects() -> [Subject; 12] {
     let file = |name, engine| Subject {
         name,
         engine,
         sources: &["file.rs", "ring_queue.rs", "sync.rs"],
         make: |subject| on_file(subject.open_path),
         ..BASE
+    };
+    let several = |name, engine| Subject {
+        make: on_several_files,
+        ..file(name, engine)
     };
     let block = |name, engine| Subject {
         direct: true,
@@ -157,6 +161,12 @@ fn file_subjects() -> [Subject; 9] {
             open_path: |path| open(path, true, FileEngine::Sync),
             ..file("file, sync, direct", "sync")
         },
+        several("several files, io_uring, buffered", "io_uring"),
+        Subject {
+            direct: true,
+            ..several("several files, io_uring, direct", "io_uring")
+        },
+        several("several files, sync, buffered", "sync"),
         Subject {
             open_path: |path| open(path, true, FileEngine::IoUring),
             ..block("block device, io_uring, direct", "io_uring")
@@ -271,6 +281,35 @@ fn on_file(open: fn(&Path) -> Result<Arc<dyn Device>, String>) -> Result<Fixture
         device: open(&path)?,
         // Its queues are buffered, whatever the subject is; refusing takes no I/O.
         read_only: open_read_only(&path),
+        _storage: Storage::File(dir),
+    })
+}
+
+/// Three files one behind the other.
+fn on_several_files(subject: &Subject) -> Result<Fixture, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes_bytes = [3 << 20, 1 << 20, SIZE_BYTES - (4 << 20)];
+    let paths = sizes_bytes.map(|bytes: u64| {
+        let path = dir.path().join(format!("{bytes}.img"));
+        fs::File::create_new(&path).unwrap().set_len(bytes).unwrap();
+        path
+    });
+    let options = FileOptions {
+        direct: subject.direct,
+        engine: match subject.engine {
+            "sync" => FileEngine::Sync,
+            _ => FileEngine::IoUring,
+        },
+        read_only: false,
+    };
+    let read_only = FileOptions {
+        read_only: true,
+        ..FileOptions::default()
+    };
+    let device = FileDevice::open_all(&paths, options).map_err(|error| error.to_string())?;
+    Ok(Fixture {
+        device: Arc::new(device),
+        read_only: Some(Arc::new(FileDevice::open_all(&paths, read_only).unwrap())),
         _storage: Storage::File(dir),
     })
 }
