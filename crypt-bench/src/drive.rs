@@ -258,10 +258,11 @@ impl Load {
             .map_err(|error| error.to_string())
     }
 
-    /// Waits for completions and answers each with a new request.
+    /// Waits for completions and answers each with a new request. There is always something in flight, and a limit of
+    /// the wait would cost a timer for each request.
     fn turn(&mut self) -> Result<(), String> {
         self.queue
-            .wait(&mut self.done, Some(LOOK))
+            .wait(&mut self.done, None)
             .map_err(|error| error.to_string())?;
         let now_ns = self.clock.now_ns();
         self.look(now_ns);

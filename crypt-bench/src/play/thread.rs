@@ -32,6 +32,9 @@ use trace::Tape;
 
 /// How often a thread that waits looks whether it should stop.
 const LOOK_NS: u64 = 50_000_000;
+/// A wait that only a completion ends. A limit would cost two timer interrupts to arm and disarm for each request,
+/// on a virtual machine several microseconds.
+const ANY_NS: u64 = u64::MAX;
 /// Waits below this are spent looking at the clock: sleeping takes longer.
 const SPIN_NS: u64 = 100_000;
 /// How often a thread that waits for others looks whether they have ended.
@@ -238,10 +241,10 @@ impl Worker {
             }
             match self.submit_due() {
                 Wait::End if self.in_flight == 0 => break,
-                Wait::End => self.complete(LOOK_NS)?,
+                Wait::End => self.complete(ANY_NS)?,
                 Wait::For(wait_ns) if self.in_flight > 0 => self.complete(wait_ns)?,
                 Wait::For(wait_ns) => self.pause(wait_ns),
-                Wait::Think(_) if self.in_flight > 0 => self.complete(LOOK_NS)?,
+                Wait::Think(_) if self.in_flight > 0 => self.complete(ANY_NS)?,
                 Wait::Think(wait_ns) => {
                     self.wait_until(self.clock.now_ns() + wait_ns, shared);
                     self.pace.thought();
@@ -265,7 +268,7 @@ impl Worker {
     /// Submits what is due now, as far as slots are free.
     fn submit_due(&mut self) -> Wait {
         if !self.gate.opens(self.in_flight) {
-            return Wait::For(LOOK_NS);
+            return Wait::For(ANY_NS);
         }
         while self.in_flight < self.gate.limit()
             && let Some(ticket) = self.idle.pop()
@@ -299,7 +302,7 @@ impl Worker {
             }
         }
         self.gate.filled();
-        Wait::For(LOOK_NS)
+        Wait::For(ANY_NS)
     }
 
     fn next_step(&mut self, now_ns: u64) -> Option<Step> {

@@ -4,7 +4,7 @@
 
 use crypt_core::request::Op;
 
-use super::{LOOK_NS, Worker};
+use super::{ANY_NS, Worker};
 use crate::generate::Step;
 use crate::host::ThreadUse;
 use crate::play::Played;
@@ -28,7 +28,7 @@ impl Worker {
         };
         self.submit(ticket, &step, self.clock.now_ns());
         while self.in_flight > 0 {
-            self.complete(LOOK_NS)?;
+            self.complete(ANY_NS)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crypt_core::error::Errno;
 use crypt_core::request::{Op, Request};
 
 use super::super::gate::Turn;
-use super::{LOOK_NS, Worker};
+use super::{ANY_NS, LOOK_NS, Worker};
 use crate::record::Window;
 
 impl Worker {
@@ -43,9 +43,9 @@ impl Worker {
         }
         while self.done.len() < awaited {
             let before = self.done.len();
-            let wait = Duration::from_nanos(wait_ns.min(LOOK_NS));
+            let limit = Duration::from_nanos(wait_ns.min(LOOK_NS));
             self.queue
-                .wait(&mut self.done, Some(wait))
+                .wait(&mut self.done, (wait_ns != ANY_NS).then_some(limit))
                 .map_err(|error| error.to_string())?;
             if self.done.len() == before {
                 break;

@@ -5,13 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
-
 use crypt_core::request::{Op, Request};
 use crypt_core::units::{ByteLength, SECTOR_BYTES, SectorIndex};
 use crypt_core::{Completion, Ticket};
 
-use super::{LOOK_NS, NO_LIMIT, Worker, nanos};
+use super::{NO_LIMIT, Worker, nanos};
 use crate::generate::{Step, Stream};
 use crate::play::Shared;
 use crate::play::readback::When;
@@ -116,8 +114,7 @@ impl Worker {
 
     fn complete_reads(&mut self, pass: &mut ReadBack) -> Result<(), String> {
         if self.queue.poll(&mut self.done) == 0 {
-            let wait = Some(Duration::from_nanos(LOOK_NS));
-            let waited = self.queue.wait(&mut self.done, wait);
+            let waited = self.queue.wait(&mut self.done, None);
             waited.map_err(|error| error.to_string())?;
         }
         let mut done = std::mem::take(&mut self.done);
