@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::generate::{Lengths, Run, Script, Spread};
+use crate::generate::{Lengths, Run, Script, Service, Span, Spread};
 use crate::manifest::{Environment, Manifest, State, Storage, Tool};
 use crate::result::{
     Achieved, CellParams, CpuTime, DirectionStats, Distribution, Placements, ResultRecord, Rw,
@@ -301,8 +301,11 @@ pub(crate) fn script(rw: Rw) -> Script {
         run: Run::Sequential,
         step_bytes: 0,
         strides: None,
-        start_bytes: 0,
-        len_bytes: 1 << 20,
+        spans: vec![Span {
+            start_bytes: 0,
+            len_bytes: 1 << 20,
+        }],
+        service: Service::default(),
         total_bytes: Some(1 << 20),
         total_ios: None,
         flush_every: 0,

@@ -63,7 +63,7 @@ impl Cursor {
             used.map(|(value, _)| value).min().unwrap_or(1).max(1)
         };
         let unit_bytes = used(script.align_bytes);
-        let smallest = used([0, 1].map(|direction: usize| script.lengths[direction].smallest()));
+        let smallest = script.smallest_bytes();
         let zone = script.strides.map(|strides| Zone::new(strides, len_bytes));
         let span_bytes = script
             .strides

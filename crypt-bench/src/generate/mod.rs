@@ -9,6 +9,7 @@
 mod blocks;
 mod content;
 mod cursor;
+mod files;
 #[cfg(test)]
 mod fit;
 mod lengths;
@@ -24,7 +25,7 @@ pub use content::{BytePattern, Content, Each, Filler};
 pub use lengths::Lengths;
 pub use order::Order;
 pub use random::Random;
-pub use script::{Run, Script, Step, Strides};
+pub use script::{Run, Script, Service, ServiceOrder, Span, Step, Strides};
 pub use spread::{Spread, Zone, ZoneSize};
 pub use stream::Stream;
 

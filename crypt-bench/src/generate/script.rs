@@ -34,16 +34,71 @@ pub struct Script {
     pub step_bytes: i64,
     /// Requests stay in one zone of the range at a time.
     pub strides: Option<Strides>,
-    /// First byte of the range.
-    pub start_bytes: u64,
-    /// Length of the range, at least the largest length.
-    pub len_bytes: u64,
+    /// The ranges that requests are in, one per file.
+    pub spans: Vec<Span>,
+    /// In which order they have their turns.
+    pub service: Service,
     /// Bytes to transfer; `None` for no end.
     pub total_bytes: Option<u64>,
     /// Requests to make; `None` for no end.
     pub total_ios: Option<u64>,
     /// Writes after which a flush comes; 0 for none.
     pub flush_every: u64,
+}
+
+impl Script {
+    /// The shortest length of the directions in use, in bytes; at least 1.
+    pub(super) fn smallest_bytes(&self) -> u64 {
+        let used = [self.rw.reads(), self.rw.writes()];
+        let used = self.lengths.iter().zip(used).filter(|(_, used)| *used);
+        used.map(|(lengths, _)| lengths.smallest())
+            .min()
+            .unwrap_or(1)
+            .max(1)
+    }
+}
+
+/// A range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start_bytes: u64,
+    /// Length, at least the largest length of a request.
+    pub len_bytes: u64,
+}
+
+/// How several files have their turns: fio's `file_service_type` and `openfiles`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Which one is next.
+    pub order: ServiceOrder,
+    /// Requests per turn, at least 1.
+    pub run_ios: u64,
+    /// Files that have turns at the same time, at least 1; others follow as these are done.
+    pub open_files: usize,
+}
+
+impl Default for Service {
+    /// fio's: every file, one request each.
+    fn default() -> Self {
+        Self {
+            order: ServiceOrder::RoundRobin,
+            run_ios: 1,
+            open_files: usize::MAX,
+        }
+    }
+}
+
+/// Which file has the next turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceOrder {
+    /// Any, all with the same probability.
+    Random,
+    /// The one behind.
+    #[default]
+    RoundRobin,
+    /// The same one until it is done.
+    Sequential,
 }
 
 /// Where the requests after a random one are: fio's `rw_sequencer`.

@@ -9,7 +9,8 @@
 
 use crypt_core::request::Op;
 
-use super::cursor::{Cursor, Move};
+use super::cursor::Move;
+use super::files::Files;
 use super::{Mix, Random, Run, Script, Step};
 
 /// The requests of one thread.
@@ -17,7 +18,7 @@ use super::{Mix, Random, Run, Script, Step};
 pub struct Stream {
     script: Script,
     mix: Mix,
-    cursor: Cursor,
+    files: Files,
     random: Random,
     /// Requests left to the next random offset.
     run_left: u64,
@@ -37,7 +38,7 @@ impl Stream {
                 script.rwmixread_percent,
                 Random::new(random.next()),
             ),
-            cursor: Cursor::new(&script, script.len_bytes, &mut random),
+            files: Files::new(&script, &mut random),
             random,
             run_left: 0,
             unflushed: 0,
@@ -78,13 +79,13 @@ impl Stream {
         let direction = usize::from(write);
         let len_bytes = self.script.lengths[direction].draw(&mut self.random);
         let how = self.next_move(direction);
-        let offset = self.cursor.next_offset(direction, len_bytes, how);
+        let offset_bytes = self.files.next_offset(direction, len_bytes, how);
         self.unflushed += direction as u64;
         self.bytes += len_bytes;
         self.ios += 1;
         Some(Step {
             op: if write { Op::Write } else { Op::Read },
-            offset_bytes: self.script.start_bytes + offset,
+            offset_bytes,
             len_bytes,
         })
     }
@@ -112,15 +113,17 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{Lengths, Spread, Strides, Zone, ZoneSize};
+    use crate::generate::{Lengths, Span, Spread, Strides, Zone, ZoneSize};
     use crate::result::Rw;
     use proptest::prelude::*;
     use std::collections::HashSet;
 
     fn script(rw: Rw) -> Script {
         Script {
-            start_bytes: 8192,
-            len_bytes: 64 * 4096,
+            spans: vec![Span {
+                start_bytes: 8192,
+                len_bytes: 64 * 4096,
+            }],
             total_bytes: Some(64 * 4096),
             ..crate::testing::script(rw)
         }
@@ -213,8 +216,10 @@ mod tests {
 
     fn offsets_kib(script: Script) -> Vec<u64> {
         let script = Script {
-            start_bytes: 0,
-            len_bytes: 100 << 10,
+            spans: vec![Span {
+                start_bytes: 0,
+                len_bytes: 100 << 10,
+            }],
             ..script
         };
         let steps = steps(&script);
@@ -298,7 +303,10 @@ mod tests {
         let mixed = steps(&Script {
             lengths: [Lengths::Fixed(4096), Lengths::Fixed(16384)],
             align_bytes: [4096, 16384],
-            start_bytes: 0,
+            spans: vec![Span {
+                start_bytes: 0,
+                len_bytes: 64 * 4096,
+            }],
             ..script(Rw::RandRw)
         });
         for step in mixed {
@@ -349,11 +357,14 @@ mod tests {
                     zone_bytes: 9000,
                     skip_bytes: skip * 512,
                 }),
-                len_bytes: units * 512 + tail,
+                spans: vec![Span {
+                    start_bytes: 8192,
+                    len_bytes: units * 512 + tail,
+                }],
                 total_bytes: Some(1 << 20),
                 ..script(rw)
             };
-            let (start, end) = (script.start_bytes, script.start_bytes + script.len_bytes);
+            let (start, end) = (8192, 8192 + script.spans[0].len_bytes);
             let mut stream = Stream::new(script, seed);
             let mut bytes = 0;
             while let Some(step) = stream.next_step() {

@@ -15,9 +15,9 @@ use super::replay::Replay;
 use super::settings::{JobSection, Settings};
 use super::value::{Pattern, Value};
 use super::verify::Verify;
-use super::{Position, Refusal, goals};
+use super::{Position, Refusal, files, goals};
 use crate::definition::device::Engine;
-use crate::generate::Lengths;
+use crate::generate::{Lengths, Service};
 use crate::play::Conduct;
 use crate::result::Rw;
 
@@ -95,6 +95,8 @@ pub struct Job {
     pub loops: u64,
     /// Wait for all jobs above.
     pub stonewall: bool,
+    /// How its files have their turns.
+    pub service: Service,
     /// What is written.
     pub buffers: Buffers,
     /// Whether and how it is compared.
@@ -155,6 +157,7 @@ impl Job {
             delay_us: settings.time_us("startdelay").unwrap_or((0, 0)),
             loops: settings.number("loops").unwrap_or(1),
             stonewall: settings.flag("stonewall"),
+            service: Service::default(),
             buffers: Buffers::new(&settings)?,
             verify: None,
             replay: None,
@@ -162,6 +165,7 @@ impl Job {
             settings,
         };
         job.check()?;
+        job.service = files::service(&job)?;
         job.verify = Verify::of(&job)?;
         Ok(job)
     }

@@ -5,33 +5,22 @@
 
 use std::path::PathBuf;
 
-use super::Refusal;
-use super::job::{Access, Job};
-use super::offsets;
+use crypt_core::device::file::starts_bytes;
+
+use super::job::Job;
+pub use super::range::{Place, Range};
 use super::value::Share;
+use super::{Refusal, range};
 
-/// What a copy of a job works on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Nothing.
-    Null,
-    /// An existing or new file or block device.
-    File(PathBuf),
-}
-
-/// One copy of a job, with its range.
+/// One copy of a job, with its ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// Index of its job.
     pub job: usize,
     /// Which copy, from 0.
     pub number: u32,
-    /// What it works on.
-    pub place: Place,
-    /// First byte.
-    pub start_bytes: u64,
-    /// Length of the range in bytes.
-    pub len_bytes: u64,
+    /// What it works on, in one or several files.
+    pub ranges: Vec<Range>,
     /// Bytes to transfer; `None` where only time ends it.
     pub total_bytes: Option<u64>,
     /// Requests to make at most; `None` for no limit.
@@ -68,6 +57,15 @@ pub struct Plan {
     pub files: Vec<FileUse>,
 }
 
+impl Copy {
+    /// The range with this byte of the device that all its files are.
+    #[must_use]
+    pub fn range_at(&self, offset_bytes: u64) -> Option<&Range> {
+        let mut ranges = self.ranges.iter();
+        ranges.find(|range| offset_bytes < range.end_bytes())
+    }
+}
+
 impl Plan {
     /// Places the jobs. `size_of` gives the size in bytes of a file or block device that exists.
     ///
@@ -91,7 +89,9 @@ impl Plan {
             let after = awaited(&jobs, index)?;
             for number in 0..job.numjobs {
                 let copy = place(job, index, number, size_of)?;
-                note_file(&mut files, &copy, job, size_of);
+                for range in &copy.ranges {
+                    note_file(&mut files, range, job, size_of);
+                }
                 copies.push(Copy {
                     stage,
                     group,
@@ -99,6 +99,9 @@ impl Plan {
                     ..copy
                 });
             }
+        }
+        for copy in &mut copies {
+            set_bases(copy, &files)?;
         }
         Ok(Self {
             jobs,
@@ -111,6 +114,31 @@ impl Plan {
     #[must_use]
     pub fn stages(&self) -> usize {
         self.copies.last().map_or(0, |copy| copy.stage + 1)
+    }
+}
+
+/// The files of a copy stand one behind the other, as they will be when they are opened.
+fn set_bases(copy: &mut Copy, files: &[FileUse]) -> Result<(), Refusal> {
+    let size_of = |range: &Range| {
+        let Place::File(path) = &range.place else {
+            return 0;
+        };
+        let file = files.iter().find(|file| file.path == *path);
+        file.map_or(0, |file| file.bytes)
+    };
+    let sizes: Vec<u64> = copy.ranges.iter().map(size_of).collect();
+    for (range, base_bytes) in copy.ranges.iter_mut().zip(starts_bytes(sizes)) {
+        range.base_bytes = base_bytes;
+    }
+    let fits = copy
+        .ranges
+        .iter()
+        .all(|range| i64::try_from(range.end_bytes()).is_ok());
+    match fits {
+        true => Ok(()),
+        false => Err(Refusal::whole(
+            "the files of a job have more bytes together than 63 bits can count".to_owned(),
+        )),
     }
 }
 
@@ -140,202 +168,17 @@ fn place(
     if let Some(replay) = &job.replay {
         return replay.place(job, index, number, size_of);
     }
-    let place = place_of(job, number)?;
-    let existing = match &place {
-        Place::Null => None,
-        Place::File(path) => size_of(path),
-    };
-    let filesize = job.settings.number("filesize");
-    let whole = existing.or(filesize);
-    let start_bytes = start(job, number, whole)?;
-    let asked_bytes = len(job, start_bytes, whole, &place)?;
-    // Strided zones go on to the end of the file, as in fio; a size then says how much is transferred.
-    let rest_bytes = whole.map_or(0, |whole| whole.saturating_sub(start_bytes));
-    let len_bytes = match job.offsets.strides {
-        Some(_) => asked_bytes.max(rest_bytes),
-        None => asked_bytes,
-    };
-    check_end(job, &place, start_bytes, len_bytes, whole)?;
-    check_zones(job, len_bytes)?;
-    let largest = job.largest_bytes();
-    if len_bytes < largest {
-        let message = format!(
-            "[{}]: the range of {len_bytes} bytes is smaller than a block of {largest} bytes",
-            job.section
-        );
-        return Err(job.refuse("size", message));
-    }
+    let (ranges, asked_bytes) = range::ranges(job, number, size_of)?;
     Ok(Copy {
         job: index,
         number,
         total_bytes: total(job, asked_bytes)?,
         total_ios: job.settings.number("number_ios").filter(|ios| *ios > 0),
-        place,
-        start_bytes,
-        len_bytes,
+        ranges,
         stage: 0,
         group: 0,
         after: None,
     })
-}
-
-/// fio's name for a file that has none: `job.copy.file`.
-fn place_of(job: &Job, number: u32) -> Result<Place, Refusal> {
-    if job.access == Access::Null {
-        return Ok(Place::Null);
-    }
-    let name = match job.settings.text("filename") {
-        Some(names) => one_name(job, names)?,
-        None => format!("{}.{number}.0", job.name),
-    };
-    let folder = job.settings.text("directory");
-    Ok(Place::File(match folder {
-        Some(folder) => PathBuf::from(folder).join(name.trim_start_matches('/')),
-        None => PathBuf::from(name),
-    }))
-}
-
-/// A `:` separates names, `\:` is part of one.
-fn one_name(job: &Job, names: &str) -> Result<String, Refusal> {
-    let mut name = String::with_capacity(names.len());
-    let mut escaped = false;
-    for c in names.chars() {
-        match c {
-            '\\' if !escaped => {
-                escaped = true;
-                continue;
-            }
-            ':' if !escaped => {
-                let message = format!(
-                    "filename={names}: several files are not supported yet; write one job per file, \
-                     or `\\:` for a `:` in a name"
-                );
-                return Err(job.refuse("filename", message));
-            }
-            ':' => {}
-            _ if escaped => name.push('\\'),
-            _ => {}
-        }
-        escaped = false;
-        name.push(c);
-    }
-    Ok(name)
-}
-
-/// A percentage is taken of the whole file, and aligned to blocks.
-fn bytes_of(job: &Job, option: &str, whole: Option<u64>) -> Result<Option<u64>, Refusal> {
-    let Some(share) = job.settings.share(option) else {
-        return Ok(None);
-    };
-    match (share, whole) {
-        (Share::Bytes(bytes), _) => Ok(Some(bytes)),
-        (Share::Percent(_), None) => Err(job.refuse(
-            option,
-            format!("{option}: a percentage of a file that does not exist; write bytes"),
-        )),
-        (Share::Percent(_), Some(whole)) => {
-            let bytes = share.bytes_of(whole);
-            Ok(Some(bytes - bytes % job.smallest_bytes().max(1)))
-        }
-    }
-}
-
-fn start(job: &Job, number: u32, whole: Option<u64>) -> Result<u64, Refusal> {
-    let offset = bytes_of(job, "offset", whole)?.unwrap_or(0);
-    let step = bytes_of(job, "offset_increment", whole)?.unwrap_or(0);
-    let start = step
-        .checked_mul(u64::from(number))
-        .and_then(|step| step.checked_add(offset));
-    let too_far = || job.refuse("offset_increment", "offsets beyond 64 bits");
-    let start = start.ok_or_else(too_far)?;
-    let unit = job.crypt.as_ref().map_or(512, |crypt| {
-        (crypt.cipher.sector_size().bytes() as u64).min(job.smallest_bytes())
-    });
-    if !start.is_multiple_of(unit) {
-        let message = format!("offset {start} is not a multiple of the sector size, {unit} bytes");
-        return Err(job.refuse("offset", message));
-    }
-    Ok(start)
-}
-
-fn len(job: &Job, start: u64, whole: Option<u64>, place: &Place) -> Result<u64, Refusal> {
-    let asked = bytes_of(job, "size", whole)?.filter(|bytes| *bytes > 0);
-    if let Some(len) = asked {
-        return Ok(match (job.settings.share("size"), whole) {
-            // fio: a percentage never reaches beyond the end.
-            (Some(Share::Percent(_)), Some(whole)) => len.min(whole.saturating_sub(start)),
-            _ => len,
-        });
-    }
-    let Some(whole) = whole else {
-        let message = match place {
-            Place::Null => format!(
-                "[{}]: ioengine=null needs a size; add size=SIZE",
-                job.section
-            ),
-            Place::File(path) => format!(
-                "[{}]: {} does not exist, so its size is unknown; add size=SIZE",
-                job.section,
-                path.display()
-            ),
-        };
-        return Err(Refusal::at(&job.position, message));
-    };
-    match whole.checked_sub(start) {
-        Some(len) if len > 0 => Ok(len),
-        _ => {
-            let message = format!("offset {start} is not inside of the {whole} bytes there are");
-            Err(job.refuse("offset", message))
-        }
-    }
-}
-
-/// fio would let the file grow, or go on reading somewhere else.
-fn check_end(
-    job: &Job,
-    place: &Place,
-    start: u64,
-    len: u64,
-    whole: Option<u64>,
-) -> Result<(), Refusal> {
-    let end = start
-        .checked_add(len)
-        .filter(|end| i64::try_from(*end).is_ok());
-    let Some(end) = end else {
-        return Err(job.refuse("size", "the range ends beyond 63 bits"));
-    };
-    match (place, whole) {
-        (Place::File(path), Some(whole)) if end > whole => {
-            let message = format!(
-                "[{}]: the range ends at byte {end}, but {} has {whole} bytes, and a file is never \
-                 made longer; use a smaller size or offset",
-                job.section,
-                path.display()
-            );
-            Err(job.refuse("size", message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Zones must be there.
-fn check_zones(job: &Job, len: u64) -> Result<(), Refusal> {
-    let zone = job.offsets.strides.map_or(0, |strides| strides.zone_bytes);
-    let zoned = offsets::zoned_bytes(&job.offsets.spread);
-    for (option, needed) in [("zonerange", zone), ("random_distribution", zoned)] {
-        let option = match job.settings.find(option) {
-            None if needed > 0 => "zonesize",
-            _ => option,
-        };
-        if needed > len {
-            let message = format!(
-                "{option}: the zones need {needed} bytes, but the range has {len}; use smaller zones \
-                 or a larger size"
-            );
-            return Err(job.refuse(option, message));
-        }
-    }
-    Ok(())
 }
 
 /// `io_size`, else all of the range, as often as `loops` says.
@@ -356,26 +199,25 @@ fn total(job: &Job, len: u64) -> Result<Option<u64>, Refusal> {
 
 fn note_file(
     files: &mut Vec<FileUse>,
-    copy: &Copy,
+    range: &Range,
     job: &Job,
     size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
 ) {
-    let Place::File(path) = &copy.place else {
+    let Place::File(path) = &range.place else {
         return;
     };
-    let end = copy.start_bytes + copy.len_bytes;
-    let wanted = job.settings.number("filesize").unwrap_or(0).max(end);
+    let end = range.start_bytes + range.len_bytes;
     match files.iter_mut().find(|file| file.path == *path) {
         Some(file) => {
             file.written |= job.writes();
-            file.bytes = file.existing_bytes.unwrap_or(file.bytes.max(wanted));
+            file.bytes = file.existing_bytes.unwrap_or(file.bytes.max(end));
         }
         None => {
             let existing_bytes = size_of(path);
             files.push(FileUse {
                 path: path.clone(),
                 existing_bytes,
-                bytes: existing_bytes.unwrap_or(wanted),
+                bytes: existing_bytes.unwrap_or(end),
                 written: job.writes(),
             });
         }
@@ -400,7 +242,11 @@ mod tests {
     fn ranges(plan: &Plan) -> Vec<(u64, u64, Option<u64>)> {
         let copies = plan.copies.iter();
         copies
-            .map(|copy| (copy.start_bytes, copy.len_bytes, copy.total_bytes))
+            .flat_map(|copy| {
+                let total = copy.total_bytes;
+                let ranges = copy.ranges.iter();
+                ranges.map(move |range| (range.start_bytes, range.len_bytes, total))
+            })
             .collect()
     }
 
@@ -481,7 +327,9 @@ mod tests {
                 "a percentage of a file that does not exist",
             ),
             ("ioengine=null", "add size=SIZE"),
-            ("filename=/a:/b\nsize=4k", "several files"),
+            ("filename=/a:/b\nsize=4k", "range of 0 bytes is smaller"),
+            ("filename=/disk:/none", "/none does not exist"),
+            ("filename=/disk\nfilesize=2m", "a file is never made longer"),
             ("filename=/disk\noffset=100", "multiple of the sector size"),
             ("filename=/disk\nwait_for=z", "no such job above"),
             (

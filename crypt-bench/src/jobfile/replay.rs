@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::job::{Access, Job};
-use super::place::{Copy, Place};
+use super::place::{Copy, Place, Range};
 use super::settings::Settings;
 use super::value::Pattern;
 use super::{Refusal, Surroundings};
@@ -21,14 +21,19 @@ const REPLACED: &[&str] = &[
     "bs",
     "bsrange",
     "bssplit",
+    "file_service_type",
     "filename",
+    "filename_format",
+    "filesize",
     "fdatasync",
     "fsync",
     "io_size",
     "loops",
+    "nrfiles",
     "number_ios",
     "offset",
     "offset_increment",
+    "openfiles",
     "ramp_time",
     "rate",
     "rate_iops",
@@ -150,9 +155,12 @@ impl Replay {
         Ok(Copy {
             job: index,
             number,
-            place,
-            start_bytes: 0,
-            len_bytes: end,
+            ranges: vec![Range {
+                place,
+                base_bytes: 0,
+                start_bytes: 0,
+                len_bytes: end,
+            }],
             total_bytes: Some(self.summary.bytes),
             total_ios: None,
             stage: 0,

@@ -139,6 +139,15 @@ impl Settings {
         }
     }
 
+    /// A range of bytes that is set: smallest and largest.
+    #[must_use]
+    pub fn range(&self, name: &str) -> Option<(u64, u64)> {
+        match self.find(name)?.value {
+            Value::Range(from, to) => Some((from, to)),
+            _ => None,
+        }
+    }
+
     /// Numbers per direction.
     #[must_use]
     pub fn numbers(&self, name: &str) -> PerDirection<u64> {

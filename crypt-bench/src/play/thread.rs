@@ -32,8 +32,7 @@ use trace::Tape;
 
 /// How often a thread that waits looks whether it should stop.
 const LOOK_NS: u64 = 50_000_000;
-/// A wait that only a completion ends. A limit would cost two timer interrupts to arm and disarm for each request,
-/// on a virtual machine several microseconds.
+/// A wait that only a completion ends: for a limit the kernel would arm and disarm a timer for each request.
 const ANY_NS: u64 = u64::MAX;
 /// Waits below this are spent looking at the clock: sleeping takes longer.
 const SPIN_NS: u64 = 100_000;

@@ -66,6 +66,11 @@ pub fn file_size_bytes(path: &Path) -> Option<u64> {
 }
 
 fn open_file(path: &Path, cell: &CellParams) -> Result<FileDevice, String> {
+    open_files(&[path], cell)
+}
+
+/// Files as one device, used as this cell says.
+fn open_files<P: AsRef<Path>>(paths: &[P], cell: &CellParams) -> Result<FileDevice, String> {
     let options = FileOptions {
         direct: cell.direct,
         read_only: !cell.rw.writes(),
@@ -75,7 +80,7 @@ fn open_file(path: &Path, cell: &CellParams) -> Result<FileDevice, String> {
             _ => FileEngine::Auto,
         },
     };
-    FileDevice::open(path, options).map_err(|error| match error.kind() {
+    FileDevice::open_all(paths, options).map_err(|error| match error.kind() {
         ErrorKind::Unsupported if cell.direct => {
             format!("{error} (--buffered goes through the page cache)")
         }
@@ -189,6 +194,38 @@ impl Targets {
                 .map(|medium| Ok((device_over(medium, cell)?, 0)))
                 .collect::<Result<_, String>>()?,
             evidence: StorageEvidence::default(),
+        })
+    }
+
+    /// The files of cells that are alike but for their device, one behind the other as one device; a single cell is
+    /// opened as it would be by itself.
+    ///
+    /// # Errors
+    /// As [`Targets::open`]; where one of several is no file.
+    pub fn open_together(
+        &mut self,
+        cells: &[CellParams],
+        stop: &AtomicBool,
+    ) -> Result<Opened, String> {
+        let (first, rest) = cells.split_first().ok_or("a job without a file")?;
+        if rest.is_empty() {
+            return self.open(first, stop);
+        }
+        let path = |cell: &CellParams| {
+            let path = self.path(&cell.device);
+            path.ok_or_else(|| format!("{} is no file", cell.device))
+        };
+        let paths = cells.iter().map(path).collect::<Result<Vec<_>, _>>()?;
+        let device = open_files(&paths, first)?;
+        let each = paths.iter().zip(cells);
+        let each = each.map(|(path, cell)| evidence(path, cell.size_bytes));
+        Ok(Opened {
+            places: vec![(Arc::new(device), 0)],
+            evidence: StorageEvidence {
+                is_file: true,
+                never_written: each.clone().any(|one| one.never_written),
+                in_memory: each.clone().any(|one| one.in_memory),
+            },
         })
     }
 

@@ -60,7 +60,7 @@ fn pairs(section: &Section) -> Vec<Pair> {
 fn priority(name: &str) -> i32 {
     match name {
         "kb_base" | "cpus_allowed_policy" => -1,
-        "filename" => 1,
+        "filename" | "filename_format" => 1,
         // Options of engines come after all others.
         "hipri" => 2,
         _ => 0,

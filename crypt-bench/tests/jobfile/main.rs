@@ -10,6 +10,7 @@ mod common;
 mod differential;
 mod doubts;
 mod examples;
+mod files;
 mod loads;
 mod mutated;
 mod outputs;

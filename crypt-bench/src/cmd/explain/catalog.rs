@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::jobfile::catalog::{OPTIONS, Use};
+use crate::jobfile::catalog::OPTIONS;
 use crate::jobfile::value::Kind;
 
 /// One line per option.
@@ -12,11 +12,7 @@ pub(super) fn text() -> String {
     let mut text = String::new();
     for info in OPTIONS {
         let name = [&[info.name], info.aliases].concat().join(", ");
-        let note = match info.used {
-            Use::Run => String::new(),
-            Use::ExplainOnly(_) => "  (explain only, run refuses it)".to_owned(),
-        };
-        let _ = writeln!(text, "{name:<28} {}{note}", form(info.kind));
+        let _ = writeln!(text, "{name:<28} {}", form(info.kind));
     }
     text
 }
@@ -30,6 +26,7 @@ fn form(kind: Kind) -> String {
         Kind::Count { min, max } if max >= u64::from(u32::MAX) => format!("number from {min}"),
         Kind::Count { min, max } => format!("number, {min} to {max}"),
         Kind::Size => "size: 4k".to_owned(),
+        Kind::SizeRange => "size or range: 4k, 4k-64k".to_owned(),
         Kind::Share => "size or percentage: 4k, 10%".to_owned(),
         Kind::Time { bare_seconds: true } => "time: 10s, 500ms; 10 is seconds".to_owned(),
         Kind::Time { .. } => "time: 10s, 500ms; 10 is microseconds".to_owned(),

@@ -5,9 +5,8 @@
 use std::fmt::Write;
 
 use crate::definition::device::Engine;
-use crate::jobfile::catalog::{self, Use};
 use crate::jobfile::job::{Access, Job};
-use crate::jobfile::place::{Copy, FileUse, Place, Plan};
+use crate::jobfile::place::{Copy, FileUse, Place, Plan, Range};
 use crate::jobfile::replay::Replay;
 use crate::jobfile::settings::Setting;
 use crate::jobfile::verify::Verify;
@@ -70,7 +69,7 @@ fn write_job(text: &mut String, job: &Job, copies: &[&Copy]) {
         let _ = writeln!(text, "  verifies           {}", verification(job, verify));
     }
     for copy in copies.iter().take(MOST_SHOWN) {
-        let _ = writeln!(text, "  thread {:<11} {}", copy.number, range(job, copy));
+        write_ranges(text, job, copy);
     }
     if copies.len() > MOST_SHOWN {
         let _ = writeln!(text, "  ... and {} more", copies.len() - MOST_SHOWN);
@@ -86,7 +85,7 @@ fn values(job: &Job) -> Vec<(&str, &str, String)> {
     let mut rows: Vec<(&str, &str, String)> = job
         .settings
         .iter()
-        .map(|(name, setting)| (name, shown(setting), origin(name, setting)))
+        .map(|(name, setting)| (name, shown(setting), origin(setting)))
         .collect();
     for (name, value) in DEFAULTS {
         let said_otherwise = match *name {
@@ -112,7 +111,7 @@ fn shown(setting: &Setting) -> &str {
     }
 }
 
-fn origin(name: &str, setting: &Setting) -> String {
+fn origin(setting: &Setting) -> String {
     let mut origin = setting.position.to_string();
     if setting.global {
         origin.push_str("  [global]");
@@ -120,12 +119,6 @@ fn origin(name: &str, setting: &Setting) -> String {
     if !setting.overrides.is_empty() {
         let overridden: Vec<String> = setting.overrides.iter().map(ToString::to_string).collect();
         let _ = write!(origin, "  instead of {}", overridden.join(", "));
-    }
-    let explain_only = catalog::OPTIONS
-        .iter()
-        .any(|info| info.name == name && matches!(info.used, Use::ExplainOnly(_)));
-    if explain_only {
-        origin.push_str("  explain only, run refuses it");
     }
     origin
 }
@@ -177,8 +170,20 @@ fn verification(job: &Job, verify: &Verify) -> String {
     format!("{when}, by {}", verify.method.name())
 }
 
-fn range(job: &Job, copy: &Copy) -> String {
-    let place = match &copy.place {
+fn write_ranges(text: &mut String, job: &Job, copy: &Copy) {
+    let mut title = format!("thread {}", copy.number);
+    for range in copy.ranges.iter().take(MOST_SHOWN) {
+        let _ = writeln!(text, "  {title:<18} {}", described(job, range));
+        title.clear();
+    }
+    if copy.ranges.len() > MOST_SHOWN {
+        let more = copy.ranges.len() - MOST_SHOWN;
+        let _ = writeln!(text, "  {:<18} ... and {more} more files", "");
+    }
+}
+
+fn described(job: &Job, range: &Range) -> String {
+    let place = match &range.place {
         Place::Null => "null device".to_owned(),
         Place::File(path) => path.display().to_string(),
     };
@@ -189,9 +194,9 @@ fn range(job: &Job, copy: &Copy) -> String {
     };
     format!(
         "{does} bytes {} to {} of {place} ({})",
-        copy.start_bytes,
-        copy.start_bytes + copy.len_bytes - 1,
-        format::size(copy.len_bytes)
+        range.start_bytes,
+        range.start_bytes + range.len_bytes - 1,
+        format::size(range.len_bytes)
     )
 }
 

@@ -109,10 +109,14 @@ pub(super) fn conclude(plan: &Plan, played: &[Played]) -> Outcome {
     let Some((copy, verified, first)) = wrong.next() else {
         return Ok(());
     };
-    let file = match &copy.place {
-        Place::Null => "null device".to_owned(),
-        Place::File(path) => path.display().to_string(),
+    let range = copy.range_at(first.offset_bytes);
+    let file = match range.map(|range| &range.place) {
+        Some(Place::File(path)) => path.display().to_string(),
+        _ => "null device".to_owned(),
     };
+    // Told as an offset of the file itself.
+    let mut first = first.clone();
+    first.offset_bytes -= range.map_or(0, |range| range.base_bytes);
     let name = plan.jobs.get(copy.job).map_or("", |job| &job.name);
     Err(Failure::Internal(format!(
         "job {name}, thread {}: {file}: {first}; {} of {} blocks are wrong{}",

@@ -55,7 +55,8 @@ fn asked(
     report: &Report,
 ) -> CellParams {
     let job = &plan.jobs[first.job];
-    let mut cell = setup::cell(plan, first);
+    // What is asked is the same for all of its files.
+    let mut cell = setup::cells(plan, first).swap_remove(0);
     cell.jobs = report.threads as u32;
     cell.block_size_bytes = job.smallest_bytes();
     cell.runtime_ms = match (job.time_based, job.runtime_us) {

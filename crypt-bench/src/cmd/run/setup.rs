@@ -16,10 +16,10 @@ use crypt_core::policy::PolicySpec;
 use super::{content, keys};
 use crate::cli::{Failure, Outcome};
 use crate::definition::device::{DeviceSpec, Engine};
-use crate::generate::{Random, Script, Stream};
+use crate::generate::{Random, Script, Span, Stream};
 use crate::host;
 use crate::jobfile::job::{Access, Job};
-use crate::jobfile::place::{Copy, Place, Plan};
+use crate::jobfile::place::{Copy, Place, Plan, Range};
 use crate::jobfile::replay::Replay;
 use crate::judge::StorageEvidence;
 use crate::play::{Conduct, Player, Rates, Trace};
@@ -49,7 +49,8 @@ impl Setup {
         permissions: &Permissions,
         stop: &AtomicBool,
     ) -> Outcome<Self> {
-        let cells: Vec<CellParams> = plan.copies.iter().map(|copy| cell(plan, copy)).collect();
+        let cells = plan.copies.iter().flat_map(|copy| cells(plan, copy));
+        let cells: Vec<CellParams> = cells.collect();
         check_memory(plan)?;
         check_cpus(plan)?;
         target::check(&cells, permissions).map_err(Failure::Usage)?;
@@ -100,7 +101,7 @@ impl Setup {
     ) -> Outcome<(Volume, StorageEvidence)> {
         let opened = self
             .targets
-            .open(&cell(plan, copy), stop)
+            .open_together(&cells(plan, copy), stop)
             .map_err(Failure::Internal)?;
         let Some((device, _)) = opened.places.first() else {
             return Err(Failure::internal("a device without a place"));
@@ -109,7 +110,7 @@ impl Setup {
             .crypt
             .as_ref()
             .map_or(512, |crypt| crypt.cipher.sector_size().bytes() as u64);
-        let end = copy.start_bytes + copy.len_bytes;
+        let end = copy.ranges.last().map_or(0, Range::end_bytes);
         let mut builder = Volume::builder(Arc::clone(device)).size_bytes(end - end % unit);
         if let Some(crypt) = &job.crypt {
             let key = keys::key_of(job, crypt)?;
@@ -243,11 +244,18 @@ fn script(copy: &Copy, job: &Job) -> Script {
         run: offsets.run,
         step_bytes: offsets.step_bytes,
         strides: offsets.strides,
-        start_bytes: copy.start_bytes,
-        len_bytes: copy.len_bytes,
+        spans: copy.ranges.iter().map(span).collect(),
+        service: job.service,
         total_bytes: copy.total_bytes,
         total_ios: copy.total_ios,
         flush_every: flushes.into_iter().max().unwrap_or(0),
+    }
+}
+
+fn span(range: &Range) -> Span {
+    Span {
+        start_bytes: range.base_bytes + range.start_bytes,
+        len_bytes: range.len_bytes,
     }
 }
 
@@ -280,11 +288,16 @@ fn rates(job: &Job, seed: u64) -> Rates {
     }
 }
 
-/// A copy of a job in the words of a matrix, which is what the guards and devices understand.
-pub(super) fn cell(plan: &Plan, copy: &Copy) -> CellParams {
+/// A copy of a job in the words of a matrix, which is what the guards and devices understand: a cell per file.
+pub(super) fn cells(plan: &Plan, copy: &Copy) -> Vec<CellParams> {
     let job = &plan.jobs[copy.job];
-    let (device, size_bytes) = match &copy.place {
-        Place::Null => (DeviceSpec::Null, copy.start_bytes + copy.len_bytes),
+    let ranges = copy.ranges.iter();
+    ranges.map(|range| cell(plan, job, range)).collect()
+}
+
+fn cell(plan: &Plan, job: &Job, range: &Range) -> CellParams {
+    let (device, size_bytes) = match &range.place {
+        Place::Null => (DeviceSpec::Null, range.start_bytes + range.len_bytes),
         Place::File(path) => {
             let file = plan.files.iter().find(|file| file.path == *path);
             (

@@ -3,11 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::jobfile::Refusal;
-use crate::jobfile::catalog::{OPTIONS, Use};
 use crate::jobfile::job::{Access, Job};
-
-/// Values of such options that ask for nothing.
-const NEUTRAL: &[(&str, &str)] = &[("nrfiles", "1")];
 
 /// Refuses what can't be done.
 ///
@@ -18,19 +14,6 @@ pub(super) fn check(jobs: &[Job]) -> Result<(), Refusal> {
 }
 
 fn check_one(job: &Job) -> Result<(), Refusal> {
-    for info in OPTIONS {
-        let (Use::ExplainOnly(advice), Some(setting)) = (info.used, job.settings.find(info.name))
-        else {
-            continue;
-        };
-        if !NEUTRAL.contains(&(info.name, &setting.text)) {
-            let message = format!(
-                "{}={} is not supported yet; {advice}",
-                info.name, setting.text
-            );
-            return Err(job.refuse(info.name, message));
-        }
-    }
     let [fsync, fdatasync] = ["fsync", "fdatasync"].map(|name| job.settings.number(name));
     let both = fsync.zip(fdatasync).filter(|(a, b)| *a > 0 && *b > 0);
     if both.is_some_and(|(a, b)| a != b) {
@@ -56,14 +39,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_refused_and_what_asks_for_nothing_is_not() {
-        for options in ["nrfiles=1", "fsync=4\nfdatasync=4"] {
-            assert_eq!(check(options), Ok(()), "{options}");
-        }
+        assert_eq!(check("fsync=4\nfdatasync=4"), Ok(()));
         for (options, reason) in [
-            (
-                "nrfiles=2",
-                "a.fio:2: nrfiles=2 is not supported yet; write one job per file",
-            ),
             ("fsync=1\nfdatasync=2", "a.fio:3: fsync and fdatasync"),
             ("ioengine=null\ndirect=1\nhipri", "a.fio:4: the null engine"),
         ] {

@@ -9,15 +9,6 @@ mod refused;
 
 use super::value::Kind;
 
-/// What `run` does with an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use {
-    /// It counts.
-    Run,
-    /// `explain` shows it; `run` refuses it, with this advice, unless it asks for nothing.
-    ExplainOnly(&'static str),
-}
-
 /// An option that is understood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OptionInfo {
@@ -27,8 +18,6 @@ pub struct OptionInfo {
     pub aliases: &'static [&'static str],
     /// What its value looks like.
     pub kind: Kind,
-    /// What `run` does with it.
-    pub used: Use,
 }
 
 const fn run(name: &'static str, aliases: &'static [&'static str], kind: Kind) -> OptionInfo {
@@ -36,16 +25,6 @@ const fn run(name: &'static str, aliases: &'static [&'static str], kind: Kind) -
         name,
         aliases,
         kind,
-        used: Use::Run,
-    }
-}
-
-const fn explain_only(name: &'static str, kind: Kind, advice: &'static str) -> OptionInfo {
-    OptionInfo {
-        name,
-        aliases: &[],
-        kind,
-        used: Use::ExplainOnly(advice),
     }
 }
 
@@ -57,6 +36,9 @@ const MICROSECONDS: Kind = Kind::Time {
 const fn count(min: u64, max: u64) -> Kind {
     Kind::Count { min, max }
 }
+
+/// Most files of a job: what a ring can hold.
+const MOST_FILES: u64 = 1 << 15;
 
 /// Engines, and what they map onto: `null`, plain system calls, `io_uring`.
 pub const ENGINES: &[&str] = &[
@@ -107,8 +89,10 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("do_verify", &[], Kind::Bool),
     run("end_fsync", &[], Kind::Bool),
     run("fdatasync", &[], count(0, u32::MAX as u64)),
+    run("file_service_type", &[], Kind::Text),
     run("filename", &[], Kind::Paths),
-    run("filesize", &[], Kind::Size),
+    run("filename_format", &[], Kind::Paths),
+    run("filesize", &[], Kind::SizeRange),
     run("fsync", &[], count(0, u32::MAX as u64)),
     run("group_reporting", &[], Kind::Flag),
     run("hipri", &[], Kind::Flag),
@@ -138,15 +122,12 @@ pub const OPTIONS: &[OptionInfo] = &[
     run("name", &[], Kind::Text),
     run("new_group", &[], Kind::Flag),
     run("norandommap", &[], Kind::Flag),
-    explain_only(
-        "nrfiles",
-        count(1, 1 << 20),
-        "write one job per file, each with its filename",
-    ),
+    run("nrfiles", &["nr_files"], count(1, MOST_FILES)),
     run("number_ios", &[], count(0, u64::MAX)),
     run("numjobs", &[], count(1, 4096)),
     run("offset", &["fileoffset"], Kind::Share),
     run("offset_increment", &[], Kind::Share),
+    run("openfiles", &[], count(1, MOST_FILES)),
     run("percentage_random", &[], Kind::Counts { max: 100 }),
     run("percentile_list", &[], Kind::Percentiles),
     run("ramp_time", &[], SECONDS),

@@ -15,7 +15,7 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "not supported yet; remove it",
         "io_submit_mode serialize_overlap bs_unaligned blocksize_unaligned bs_is_seq_rand \
-         file_service_type openfiles fill_device fill_fs offset_align write_barrier readfua \
+         fill_device fill_fs offset_align write_barrier readfua \
          writefua overwrite softrandommap ignore_error error_dump pre_read invalidate \
          unified_rw_reporting",
     ),
@@ -76,7 +76,7 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "not supported: write the name with `filename`; new files need --create and are written \
          in full",
-        "filename_format opendir lockfile create_serialize create_fsync create_on_open \
+        "opendir lockfile create_serialize create_fsync create_on_open \
          create_only allow_file_create fallocate file_append filetype fadvise_hint \
          fsync_on_close",
     ),

@@ -70,12 +70,21 @@ fn hint_at_range(part: &str, error: String) -> String {
 pub(super) fn ranges(text: &str, units: Units) -> Result<PerDirection<(u64, u64)>, String> {
     // fio separates directions by `,`, and by `/` too.
     per_direction(&text.replace('/', ","), |part| {
-        let (from, to) = part
-            .split_once(['-', ':'])
-            .ok_or_else(|| format!("`{part}` is not a range: write it like 4k-64k"))?;
-        let (from, to) = (amount(from, units)?, amount(to, units)?);
-        Ok((from.min(to), from.max(to)))
+        let range = part.split_once(['-', ':']);
+        let range =
+            range.ok_or_else(|| format!("`{part}` is not a range: write it like 4k-64k"))?;
+        bounds(range, units)
     })
+}
+
+/// A size stands for itself.
+pub(super) fn range_or_size(text: &str, units: Units) -> Result<(u64, u64), String> {
+    bounds(text.split_once(['-', ':']).unwrap_or((text, text)), units)
+}
+
+fn bounds((from, to): (&str, &str), units: Units) -> Result<(u64, u64), String> {
+    let (from, to) = (amount(from, units)?, amount(to, units)?);
+    Ok((from.min(to), from.max(to)))
 }
 
 pub(super) fn splits(text: &str, units: Units) -> Result<PerDirection<Vec<(u64, u8)>>, String> {
@@ -220,6 +229,8 @@ mod tests {
         assert_eq!(ranges("4k-1k,8k-8k", UNITS), expected);
         assert_eq!(ranges("1k:4k/8k-8k", UNITS), expected);
         assert!(ranges("4k", UNITS).is_err());
+        assert_eq!(range_or_size("8k-4k", UNITS), Ok((4096, 8192)));
+        assert_eq!(range_or_size("4k", UNITS), Ok((4096, 4096)));
     }
 
     #[test]

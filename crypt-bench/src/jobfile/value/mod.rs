@@ -15,7 +15,7 @@ pub use list::Pattern;
 pub use number::{Share, Units};
 
 use crate::generate::Spread;
-use list::{cpus, directions, pattern, percentiles, ranges, splits};
+use list::{cpus, directions, pattern, percentiles, range_or_size, ranges, splits};
 use number::{amount, share, time_us};
 use spread::spread;
 
@@ -42,6 +42,8 @@ pub enum Kind {
     },
     /// A number of bytes.
     Size,
+    /// A number of bytes or a range of them.
+    SizeRange,
     /// A number of bytes, or a percentage.
     Share,
     /// A time; without a unit in seconds, or in microseconds.
@@ -88,6 +90,8 @@ pub enum Value {
     Flag(bool),
     /// Of [`Kind::Count`] and [`Kind::Size`].
     Number(u64),
+    /// Of [`Kind::SizeRange`]: smallest and largest, in bytes.
+    Range(u64, u64),
     /// Of [`Kind::Share`].
     Share(Share),
     /// Of [`Kind::Time`] and [`Kind::TimeRange`], in microseconds: from, to.
@@ -129,6 +133,7 @@ pub fn parse(kind: Kind, text: Option<&str>, units: Units) -> Result<Value, Stri
         Kind::Flag | Kind::Bool => flag(text).map(Value::Flag),
         Kind::Count { min, max } => counted(text, units, min, max).map(Value::Number),
         Kind::Size => amount(text, units).map(Value::Number),
+        Kind::SizeRange => range_or_size(text, units).map(|(from, to)| Value::Range(from, to)),
         Kind::Share => share(text, units).map(Value::Share),
         Kind::Time { bare_seconds } => {
             time_us(text, bare_seconds).map(|time| Value::TimeUs(time, time))
@@ -186,13 +191,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KINDS: [Kind; 18] = [
+    const KINDS: [Kind; 19] = [
         Kind::Text,
         Kind::Paths,
         Kind::Flag,
         Kind::Bool,
         Kind::Count { min: 1, max: 100 },
         Kind::Size,
+        Kind::SizeRange,
         Kind::Share,
         Kind::Time { bare_seconds: true },
         Kind::TimeRange,
