@@ -56,7 +56,7 @@ impl SlotBuffer {
         let slab = area_len
             .checked_next_multiple_of(AREA_ALIGN_BYTES)
             .and_then(|area_len| area_len.checked_mul(2))
-            .and_then(|slot_len| Pages::zeroed(slots as usize, slot_len))
+            .and_then(|slot_len| Pages::backed(slots as usize, slot_len))
             .ok_or_else(|| no_memory(slots, area_len))?;
         let slots = (0..).zip(slab);
         let slots = slots.map(|(index, areas)| Self(Box::new(Slot { areas, index })));

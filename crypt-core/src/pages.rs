@@ -4,7 +4,7 @@
 //! `Documentation/admin-guide/mm/transhuge.rst`): data that is copied once at random addresses misses
 //! the TLB on every 4 KiB otherwise, and a virtual machine pays for each miss twice. A system that has
 //! none to give backs it with small pages, and nothing else changes. Pages are zero, and backed when
-//! first touched. The mapping lives until the last of its pieces and guards is dropped.
+//! first touched or, for slots, at once. The mapping lives until the last of its pieces and guards is dropped.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -43,6 +43,16 @@ impl Pages {
             len,
         });
         Some(pieces.collect())
+    }
+
+    /// As [`Pages::zeroed`], but with memory behind them from the start: the first touch of a page takes the kernel
+    /// a while, and the host of a virtual machine much longer, which is nothing for a data path.
+    pub(crate) fn backed(count: usize, len: usize) -> Option<Vec<Self>> {
+        let pieces = Self::zeroed(count, len)?;
+        if let Some(first) = pieces.first() {
+            first.mapping.back(count * len);
+        }
+        Some(pieces)
     }
 
     #[inline]
@@ -128,6 +138,18 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// Has the kernel back the first `len` bytes. Where it can't (before Linux 5.14), that happens when they are
+    /// first touched.
+    fn back(&self, len: usize) {
+        let len = len.next_multiple_of(PAGE_BYTES);
+        // SAFETY: the mapping holds `len` bytes in whole pages from `start` on; no content changes.
+        let _ = unsafe {
+            rustix::mm::madvise(self.start.as_ptr().cast(), len, Advice::LinuxPopulateWrite)
+        };
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped; no piece of it is left.
@@ -187,6 +209,21 @@ mod tests {
         assert!(guard.owns(&last));
         assert!(!guard.owns(&Pages::zeroed(1, PAGE_BYTES).unwrap()[0]));
         assert!(last.bytes().iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn backed_pages_are_resident_before_they_are_touched() {
+        let resident_pages = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            let pages = text.split(' ').nth(1).unwrap();
+            pages.parse::<usize>().unwrap()
+        };
+        let before = resident_pages();
+        let pieces = Pages::backed(64, 1 << 20).unwrap();
+        let grown = resident_pages().saturating_sub(before) * PAGE_BYTES;
+        // Other tests run at the same time and may give some back.
+        assert!(grown > 32 << 20, "{grown}");
+        assert!(pieces.iter().all(|piece| piece.bytes()[0] == 0));
     }
 
     #[test]

@@ -193,12 +193,26 @@ impl Ring {
     pub(super) fn submit(&mut self) -> Result<(), Errno> {
         loop {
             let queued = self.uring.submission().len();
-            match self.uring.submit() {
+            match self.enter(queued) {
                 // The kernel stops at an entry that it refuses, whose completion says why.
                 Ok(submitted) if submitted > 0 && submitted < queued => {}
                 result => return tolerate(result),
             }
         }
+    }
+
+    /// One system call that hands `queued` entries over. A ring whose completions are deferred posts them only where a
+    /// call asks for events; asking here saves the call after it, where the device was done within this one.
+    fn enter(&self, queued: usize) -> io::Result<usize> {
+        /// `IORING_ENTER_GETEVENTS` of the kernel's `include/uapi/linux/io_uring.h`.
+        const GETEVENTS: u32 = 1;
+        if !self.uring.params().is_setup_single_issuer() {
+            return self.uring.submit();
+        }
+        let submitter = self.uring.submitter();
+        // SAFETY: the entries point to memory that `self` keeps until their completions (see `start`), and there is no
+        // argument that the kernel would read.
+        unsafe { submitter.enter::<libc::sigset_t>(queued as u32, 0, GETEVENTS, None) }
     }
 
     /// Whether entries wait for [`Ring::submit`].
