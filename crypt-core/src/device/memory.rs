@@ -1,7 +1,7 @@
 //! A device in RAM, shared by any number of queues.
 //!
-//! The memory is a row of stripes, each behind its own lock, so that queues on different parts
-//! never meet. Each operation is done when it is pushed: its cost is one copy, a lock per stripe it
+//! The memory is a row of stripes under locks, so that queues on different parts hardly ever meet. Each
+//! operation is done when it is pushed: its cost is one copy, a lock per stripe it
 //! touches, and the check. An operation over several stripes is not atomic against another one on
 //! the same range, as on a real disk.
 //!
@@ -14,27 +14,24 @@
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::limits::Limits;
 use crate::device::ready::wait_readable;
+use crate::device::stripes::Stripes;
 use crate::device::{
     Device, DeviceCompletion, DeviceInfo, DeviceOp, DeviceQueue, ImmediateDevice, Pushed,
     QueueConfig, QueueFacts,
 };
 use crate::error::{Errno, Error, ErrorKind, Result};
-use crate::pages::Pages;
 use crate::request::{Flags, Op};
-
-/// Bytes behind one lock.
-const STRIPE_BYTES: u64 = 16 << 10;
 
 /// A RAM disk.
 #[derive(Clone)]
 pub struct MemoryDevice {
     info: DeviceInfo,
-    stripes: Stripes,
+    stripes: Arc<Stripes>,
 }
 
 impl MemoryDevice {
@@ -45,12 +42,8 @@ impl MemoryDevice {
     /// [`ErrorKind::InvalidInput`] for a size of zero.
     pub fn new(size_bytes: u64) -> Result<Self> {
         refuse_size(size_bytes)?;
-        let stripes = size_bytes.div_ceil(STRIPE_BYTES) as usize;
-        let stripes = Pages::zeroed(stripes, STRIPE_BYTES as usize)
-            .ok_or_else(|| no_memory(size_bytes))?
-            .into_iter()
-            .map(RwLock::new)
-            .collect();
+        let stripes = Stripes::zeroed(size_bytes).ok_or_else(|| no_memory(size_bytes))?;
+        let stripes = Arc::new(stripes);
         let info = DeviceInfo {
             kind: "memory".to_owned(),
             size_bytes,
@@ -59,7 +52,6 @@ impl MemoryDevice {
             can_discard: true,
             read_only: false,
         };
-        let stripes = Stripes(stripes);
         Ok(Self { info, stripes })
     }
 
@@ -87,7 +79,7 @@ impl Device for MemoryDevice {
     fn open_queue(&self, _config: &QueueConfig<'_>) -> Result<Box<dyn DeviceQueue>> {
         Ok(Box::new(MemoryQueue {
             limits: Limits::new(&self.info),
-            stripes: self.stripes.clone(),
+            stripes: Arc::clone(&self.stripes),
         }))
     }
 
@@ -108,7 +100,7 @@ impl ImmediateDevice for MemoryDevice {
 /// Data plane of [`MemoryDevice`].
 struct MemoryQueue {
     limits: Limits,
-    stripes: Stripes,
+    stripes: Arc<Stripes>,
 }
 
 impl DeviceQueue for MemoryQueue {
@@ -145,66 +137,6 @@ impl MemoryQueue {
         }
         op.len_bytes
     }
-}
-
-/// The memory, shared by the device and its queues. Ranges were checked before.
-#[derive(Clone)]
-struct Stripes(Arc<[RwLock<Pages>]>);
-
-impl Stripes {
-    fn read(&self, mut offset_bytes: u64, mut rest: &mut [u8]) {
-        while !rest.is_empty() {
-            let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
-            let (now, later) = rest.split_at_mut(len);
-            now.copy_from_slice(&self.read_lock(stripe).bytes()[start..][..len]);
-            rest = later;
-            offset_bytes += len as u64;
-        }
-    }
-
-    fn write(&self, mut offset_bytes: u64, mut rest: &[u8]) {
-        while !rest.is_empty() {
-            let (stripe, start, len) = locate(offset_bytes, rest.len() as u64);
-            let (now, later) = rest.split_at(len);
-            self.write_lock(stripe).bytes_mut()[start..][..len].copy_from_slice(now);
-            rest = later;
-            offset_bytes += len as u64;
-        }
-    }
-
-    fn write_zeroes(&self, mut offset_bytes: u64, mut rest_bytes: u64) {
-        while rest_bytes > 0 {
-            let (stripe, start, len) = locate(offset_bytes, rest_bytes);
-            self.write_lock(stripe).bytes_mut()[start..][..len].fill(0);
-            rest_bytes -= len as u64;
-            offset_bytes += len as u64;
-        }
-    }
-
-    // A copy can't panic half-way, so a poisoned lock guards memory that is as good as any.
-    fn read_lock(&self, stripe: usize) -> impl std::ops::Deref<Target = Pages> {
-        self.0[stripe]
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write_lock(&self, stripe: usize) -> impl std::ops::DerefMut<Target = Pages> {
-        self.0[stripe]
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The stripe of a byte, the position in it, and how many of `len_bytes` lie in that stripe.
-#[inline]
-fn locate(offset_bytes: u64, len_bytes: u64) -> (usize, usize, usize) {
-    let start = offset_bytes % STRIPE_BYTES;
-    let len = len_bytes.min(STRIPE_BYTES - start);
-    (
-        (offset_bytes / STRIPE_BYTES) as usize,
-        start as usize,
-        len as usize,
-    )
 }
 
 fn refuse_size(size_bytes: u64) -> Result<()> {

@@ -28,6 +28,7 @@ mod ring_entry;
 mod ring_probe;
 mod ring_queue;
 pub mod service;
+mod stripes;
 mod sync;
 mod sysfs;
 
