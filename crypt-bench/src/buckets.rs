@@ -32,9 +32,20 @@ impl Buckets {
         }
     }
 
-    /// Counts a value.
+    /// Counts a value. Whether it has a bucket of its own, so that [`Buckets::exact`] tells it again.
     #[inline]
-    pub fn record(&mut self, value_ns: u64) {
+    pub fn record(&mut self, value_ns: u64) -> bool {
+        if let Some(count) = self.counts.get_mut(value_ns as usize)
+            && value_ns <= UNIT_MASK
+        {
+            *count += 1;
+            return true;
+        }
+        self.record_long(value_ns);
+        false
+    }
+
+    fn record_long(&mut self, value_ns: u64) {
         match self.counts.get_mut(index_of(value_ns)) {
             Some(count) => *count += 1,
             None => self.over_range += 1,
@@ -50,6 +61,15 @@ impl Buckets {
             }
         }
         self.over_range += other.over_range;
+    }
+
+    /// The values that have buckets of their own, in order, and how often they were counted.
+    pub fn exact(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
+        let counts = self.counts.iter().take(UNIT_MASK as usize + 1);
+        let values = counts
+            .enumerate()
+            .map(|(value, &count)| (value as u64, count));
+        values.filter(|(_, count)| *count > 0)
     }
 
     /// Values beyond the range.

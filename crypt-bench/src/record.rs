@@ -88,7 +88,9 @@ impl Window {
     /// Number of slices; the last one may be shorter.
     #[must_use]
     pub fn slices(&self) -> usize {
-        self.length_ns().div_ceil(self.slice_ns()) as usize
+        // A division would take longer than all else that is looked up per request.
+        let whole = self.length_ns() >> self.slice_shift;
+        (whole + u64::from(whole << self.slice_shift < self.length_ns())) as usize
     }
 
     /// The slice that a time falls into, `None` outside the window.
@@ -101,9 +103,13 @@ impl Window {
 }
 
 /// Latencies of one kind: a histogram, with exact extremes and moments beside it.
+///
+/// Short ones are in buckets of one nanosecond, which tell extremes and moments as exactly, so those are
+/// kept of the others only.
 #[derive(Clone, Debug)]
 struct Latency {
     buckets: Buckets,
+    /// Of values without a bucket of their own, as all that follows.
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
@@ -123,7 +129,12 @@ impl Latency {
 
     #[inline]
     fn record(&mut self, value_ns: u64) {
-        self.buckets.record(value_ns);
+        if !self.buckets.record(value_ns) {
+            self.note(value_ns);
+        }
+    }
+
+    fn note(&mut self, value_ns: u64) {
         self.min_ns = self.min_ns.min(value_ns);
         self.max_ns = self.max_ns.max(value_ns);
         self.sum_ns += u128::from(value_ns);
@@ -138,20 +149,36 @@ impl Latency {
         self.sum_squares_ns2 += other.sum_squares_ns2;
     }
 
+    /// Smallest, largest, sum and sum of squares of all values.
+    fn totals(&self) -> (u64, u64, u128, u128) {
+        let kept = (self.min_ns, self.max_ns, self.sum_ns, self.sum_squares_ns2);
+        let exact = self.buckets.exact();
+        exact.fold(kept, |(min, max, sum, squares), (value_ns, count)| {
+            let (value, count) = (u128::from(value_ns), u128::from(count));
+            (
+                min.min(value_ns),
+                max.max(value_ns),
+                sum + count * value,
+                squares + count * value * value,
+            )
+        })
+    }
+
     /// `samples` is the number of values recorded.
     fn distribution(&self, samples: u64) -> Option<Distribution> {
         let n = u128::from(samples);
-        let whole_mean_ns = self.sum_ns.checked_div(n)?;
+        let (min_ns, max_ns, sum_ns, sum_squares_ns2) = self.totals();
+        let whole_mean_ns = sum_ns.checked_div(n)?;
         // Sum of (x - m)^2 with the integer m below the mean is exact; the rest of the mean, below
         // one, is taken off in floating point.
-        let about_whole = self.sum_squares_ns2 + n * whole_mean_ns * whole_mean_ns
-            - 2 * whole_mean_ns * self.sum_ns;
-        let rest = (self.sum_ns - n * whole_mean_ns) as f64 / samples as f64;
+        let about_whole =
+            sum_squares_ns2 + n * whole_mean_ns * whole_mean_ns - 2 * whole_mean_ns * sum_ns;
+        let rest = (sum_ns - n * whole_mean_ns) as f64 / samples as f64;
         let moments = Moments {
             samples,
             over_range_samples: self.buckets.over_range(),
-            min_ns: self.min_ns,
-            max_ns: self.max_ns,
+            min_ns,
+            max_ns,
             mean_ns: whole_mean_ns as f64 + rest,
             squares_ns2: (about_whole as f64 - samples as f64 * rest * rest).max(0.0),
         };
@@ -393,6 +420,26 @@ mod tests {
         let clat = recorder.stats(&window).unwrap().clat;
         assert_eq!(clat.mean_ns, 50_000_000_000.5);
         assert!((clat.stddev_ns - 0.5).abs() < 1e-9, "{}", clat.stddev_ns);
+    }
+
+    #[test]
+    fn short_and_long_latencies_make_one_distribution() {
+        let window = Window::new(0, 1_000_000_000);
+        let mut recorder = DirectionRecorder::new(&window);
+        for clat_ns in [3, 5, 2047, 2048, 1_000_001, 0] {
+            recorder.record(&timing(0, 0, clat_ns), 1, 0);
+        }
+        let clat = recorder.stats(&window).unwrap().clat;
+        assert_eq!((clat.min_ns, clat.max_ns), (0, 1_000_001));
+        assert_eq!(clat.mean_ns, 1_004_104.0 / 6.0);
+        let squares =
+            [3.0_f64, 5.0, 2047.0, 2048.0, 1_000_001.0, 0.0].map(|ns| (ns - clat.mean_ns).powi(2));
+        let stddev_ns = (squares.iter().sum::<f64>() / 6.0).sqrt();
+        assert!(
+            (clat.stddev_ns / stddev_ns - 1.0).abs() < 1e-9,
+            "{} {stddev_ns}",
+            clat.stddev_ns
+        );
     }
 
     #[test]
