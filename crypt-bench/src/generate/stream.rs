@@ -61,7 +61,7 @@ impl Stream {
     }
 
     /// The next request; `None` at the end.
-    #[inline]
+    #[inline(always)]
     pub fn next_step(&mut self) -> Option<Step> {
         if self.script.flush_every > 0 && self.unflushed >= self.script.flush_every {
             self.unflushed = 0;

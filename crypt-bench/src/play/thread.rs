@@ -283,7 +283,11 @@ impl Worker {
                     return Wait::End;
                 }
             };
-            match self.pace.due(&step, now_ns) {
+            let due = match self.paced {
+                true => self.pace.due(&step, now_ns),
+                false => Due::At(now_ns),
+            };
+            match due {
                 Due::At(due_ns) if due_ns <= now_ns => {
                     self.submit(ticket, &step, due_ns);
                     if self.gate.is_eager() {
@@ -304,6 +308,7 @@ impl Worker {
         Wait::For(ANY_NS)
     }
 
+    #[inline(always)]
     fn next_step(&mut self, now_ns: u64) -> Option<Step> {
         if self.ramping && now_ns >= self.window.start_ns {
             self.ramping = false;
@@ -327,7 +332,7 @@ impl Worker {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, ticket: Ticket, step: &Step, due_ns: u64) {
         let request = match step.op {
             Op::Flush => Request::flush(),
@@ -348,7 +353,9 @@ impl Worker {
             self.dress(&ticket, step);
         }
         self.submitted += 1;
-        self.pace.submitted(step);
+        if self.paced {
+            self.pace.submitted(step);
+        }
         self.in_flight += 1;
         self.queue.submit(ticket, request.with_flags(flags));
         if self.turns.submitted() {
@@ -362,14 +369,12 @@ impl Worker {
         flags
     }
 
-    /// Where the time of a request went.
+    /// Where the time of a request went, as fio has it.
     #[inline]
-    fn timing_of(&self, completion: &Completion) -> Timing {
-        let mut timing = completion.timing;
+    fn correct(&self, timing: &mut Timing) {
         if self.synchronous {
-            // The call itself is the transfer: as in fio, there is no submission apart from it.
+            // The call itself is the transfer: there is no submission apart from it.
             timing.issued_ns = timing.submitted_ns;
         }
-        timing
     }
 }

@@ -118,14 +118,15 @@ impl Worker {
             waited.map_err(|error| error.to_string())?;
         }
         let mut done = std::mem::take(&mut self.done);
-        for completion in done.drain(..) {
+        for mut completion in done.drain(..) {
             self.in_flight -= 1;
             match completion.result {
                 Ok(bytes) => {
-                    let timing = self.timing_of(&completion);
+                    self.correct(&mut completion.timing);
+                    let timing = &completion.timing;
                     pass.last_ns = pass.last_ns.max(timing.completed_ns);
                     let slice = pass.window.slice_of(timing.submitted_ns).unwrap_or(0);
-                    pass.recorder.record(&timing, bytes, slice);
+                    pass.recorder.record(timing, bytes, slice);
                     if !self.compare(&completion, bytes) {
                         pass.left = 0;
                     }
