@@ -27,6 +27,7 @@ enum Command {
     Cipher(cmd::cipher::Args),
     Explain(cmd::explain::Args),
     Export(cmd::export::Args),
+    Import(cmd::import::Args),
     Run(cmd::run::Args),
 }
 
@@ -87,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Cipher(args) => cmd::cipher::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Export(args) => cmd::export::run(&args),
+        Command::Import(args) => cmd::import::run(&args),
         Command::Run(args) => cmd::run::run(&args),
     };
     match outcome {

@@ -109,6 +109,40 @@ pub enum Doubt {
     },
     /// This build is not optimised.
     DebugBuild,
+    /// Another program measured, and all that is known is what its file says: nothing was interleaved with
+    /// anything, and nothing of its machine was looked at.
+    Imported {
+        /// Which, with its version.
+        program: String,
+    },
+    /// The imported file does not say this, and nobody else did; it stands in the result as 0 or `unknown`.
+    NotSaid {
+        /// What.
+        what: Vec<String>,
+    },
+    /// The imported job had options that bear on its figures and that a cell does not hold.
+    OtherOptions {
+        /// Each with its value.
+        options: Vec<String>,
+    },
+    /// Latencies come from fio's buckets, each 1/64 wide, and stand at their middles.
+    CoarseHistogram,
+    /// Only some percentiles of the latency are known, or none, so repeats have none together.
+    NoHistogram,
+    /// fio kept percentiles of `clat` and none of `lat`.
+    LatNotKept,
+    /// The depth reached is known in powers of two only.
+    DepthBetween {
+        /// Least mean.
+        least: f64,
+        /// Largest mean, which the result holds.
+        most: f64,
+    },
+    /// Other jobs ran at the same time.
+    RanBeside {
+        /// How many, without their copies.
+        jobs: u32,
+    },
 }
 
 impl Doubt {
@@ -154,12 +188,8 @@ impl fmt::Display for Doubt {
             } => write!(f, "{asked_ms} ms asked, {achieved_ms} ms measured"),
             Self::NeverWritten => f.write_str("reads of a file that was never fully written"),
             Self::Cached {
-                from_storage_percent: Some(percent),
-            } => write!(
-                f,
-                "page cache: the storage delivered only {percent:.0} % of the bytes read"
-            ),
-            Self::Cached { .. } => f.write_str("reads may come from the page cache"),
+                from_storage_percent,
+            } => cached(f, *from_storage_percent),
             Self::MemoryFilesystem => f.write_str("the file lives in memory: no disk was measured"),
             Self::NotDirect => f.write_str("direct I/O asked for, but the page cache was used"),
             Self::PollingNotPossible => {
@@ -180,20 +210,50 @@ impl fmt::Display for Doubt {
             }
             Self::FewSamples {
                 samples,
-                trusted_percentile: Some(percentile),
-            } => write!(
-                f,
-                "{samples} samples: nothing beyond p{percentile} can be trusted"
-            ),
-            Self::FewSamples { samples, .. } => {
-                write!(f, "{samples} samples: too few for any percentile")
-            }
+                trusted_percentile,
+            } => few_samples(f, *samples, *trusted_percentile),
             Self::CipherThrottled => f.write_str("the cipher is slowed down on purpose"),
             Self::OverRange { samples } => {
                 write!(f, "{samples} latencies beyond the histogram's range")
             }
             Self::Governor { governor } => write!(f, "frequency governor {governor}"),
             Self::DebugBuild => f.write_str("this build is not optimised"),
+            Self::Imported { program } => write!(f, "imported, measured by {program}"),
+            Self::NotSaid { what } => {
+                write!(f, "the imported file does not say: {}", what.join(", "))
+            }
+            Self::OtherOptions { options } => {
+                write!(f, "the job also had {}", options.join(", "))
+            }
+            Self::CoarseHistogram => f.write_str("latencies in fio's buckets, to 1/64"),
+            Self::NoHistogram => f.write_str("a few percentiles at most, no histogram: use json+"),
+            Self::LatNotKept => {
+                f.write_str("fio kept percentiles of clat only: run it with lat_percentiles=1")
+            }
+            Self::DepthBetween { least, most } => {
+                write!(f, "between {least:.1} and {most:.1} in flight on average")
+            }
+            Self::RanBeside { jobs } => write!(f, "{jobs} other jobs ran at the same time"),
         }
+    }
+}
+
+fn cached(f: &mut fmt::Formatter<'_>, from_storage_percent: Option<f64>) -> fmt::Result {
+    match from_storage_percent {
+        Some(percent) => write!(
+            f,
+            "page cache: the storage delivered only {percent:.0} % of the bytes read"
+        ),
+        None => f.write_str("reads may come from the page cache"),
+    }
+}
+
+fn few_samples(f: &mut fmt::Formatter<'_>, samples: u64, trusted: Option<f64>) -> fmt::Result {
+    match trusted {
+        Some(percentile) => write!(
+            f,
+            "{samples} samples: nothing beyond p{percentile} can be trusted"
+        ),
+        None => write!(f, "{samples} samples: too few for any percentile"),
     }
 }

@@ -56,6 +56,17 @@ pub fn judge(evidence: &Evidence<'_>) -> Vec<Doubt> {
     doubts
 }
 
+/// Reasons to doubt what another program measured: those that figures alone show, since its mechanism and its
+/// machine are not known.
+#[must_use]
+pub fn judge_imported(evidence: &Evidence<'_>) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    missed(evidence, &mut doubts);
+    storage(evidence, &mut doubts);
+    samples(evidence, &mut doubts);
+    doubts
+}
+
 /// Where the load was not the one asked for.
 fn missed(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
     let (cell, achieved) = (evidence.cell, evidence.achieved);
@@ -171,6 +182,17 @@ fn mechanism(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
 
 /// Where the figures stand on little.
 fn precision(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
+    samples(evidence, doubts);
+    if let Some(relative_stddev) = unsteady(evidence) {
+        doubts.push(Doubt::NoisySlices { relative_stddev });
+    }
+    if evidence.achieved.clock != "tsc" {
+        doubts.push(Doubt::SlowClock);
+    }
+}
+
+/// Where there are few of them, or some beyond the range.
+fn samples(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
     let fewest = directions(evidence).map(|stats| stats.ios).min();
     if let Some(samples) = fewest.filter(|&samples| samples < 1000) {
         let ladder = [(99.9, 10_000), (99.0, 1000), (90.0, 100), (50.0, 20)];
@@ -185,12 +207,6 @@ fn precision(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
         .sum();
     if over > 0 {
         doubts.push(Doubt::OverRange { samples: over });
-    }
-    if let Some(relative_stddev) = unsteady(evidence) {
-        doubts.push(Doubt::NoisySlices { relative_stddev });
-    }
-    if evidence.achieved.clock != "tsc" {
-        doubts.push(Doubt::SlowClock);
     }
 }
 

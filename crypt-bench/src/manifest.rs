@@ -85,7 +85,7 @@ pub struct Tool {
     pub profile: String,
 }
 
-/// The machine, as far as it bears on the numbers.
+/// The machine, as far as it bears on the numbers. All is empty where an import does not say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Environment {
@@ -115,6 +115,14 @@ pub struct Environment {
     pub tsc_ticks_per_ns: Option<f64>,
     /// Where each file device lives.
     pub storage: Vec<Storage>,
+}
+
+impl Environment {
+    /// Whether anything is known of the machine: an import does not say where it was measured.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !self.host.is_empty() || self.cpus > 0
+    }
 }
 
 /// Where a file device lives.

@@ -37,7 +37,7 @@ pub struct ResultRecord {
     /// Position in the order of execution over the whole matrix, counted from 0: policies of one
     /// cell run interleaved.
     pub sequence: u64,
-    /// When measuring started, in milliseconds since the Unix epoch.
+    /// When measuring started, in milliseconds since the Unix epoch; 0 where an import does not say.
     pub started_unix_ms: u64,
     /// What happened really.
     pub achieved: Achieved,

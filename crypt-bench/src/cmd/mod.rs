@@ -5,6 +5,7 @@
 pub mod cipher;
 pub mod explain;
 pub mod export;
+pub mod import;
 mod interrupt;
 mod key;
 pub mod matrix;

@@ -86,13 +86,16 @@ fn origin(report: &Report<'_>) -> String {
     let mut text = String::from("\n");
     for run in report.runs {
         let (environment, tool) = (&run.manifest.environment, &run.manifest.tool);
+        let machine = if environment.is_known() {
+            let (cpu, kernel) = (safe(&environment.cpu_model), safe(&environment.kernel));
+            format!("{cpu}, {} CPUs, Linux {kernel}", environment.cpus)
+        } else {
+            "imported, on a machine that is not described".to_owned()
+        };
         let _ = writeln!(
             text,
-            "- {}: {}, {} CPUs, Linux {}; crypt-bench {} ({}), started {}",
+            "- {}: {machine}; crypt-bench {} ({}), started {}",
             safe(&run.name),
-            safe(&environment.cpu_model),
-            environment.cpus,
-            safe(&environment.kernel),
             safe(&tool.version),
             safe(tool.git_revision.as_deref().unwrap_or("unknown revision")),
             safe(&run.manifest.started)

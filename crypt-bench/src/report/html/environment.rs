@@ -33,6 +33,9 @@ pub(super) fn sections(report: &Report<'_>) -> String {
 
 fn machine(run: &Run) -> String {
     let environment = &run.manifest.environment;
+    if !environment.is_known() {
+        return "<p>Imported, measured on a machine that is not described.</p>\n".to_owned();
+    }
     let mut rows = vec![
         ("Host", environment.host.clone()),
         ("CPU", cpu(environment)),

@@ -59,15 +59,17 @@ fn title(report: &Report<'_>) -> String {
     let hosts: Vec<String> = report
         .runs
         .iter()
-        .map(|run| {
-            format!(
-                "{} {}",
-                run.manifest.environment.host,
-                day(&run.manifest.started)
-            )
-        })
+        .map(|run| format!("{} {}", host(run), day(&run.manifest.started)))
         .collect();
     format!("crypt-bench · {}", hosts.join(" · "))
+}
+
+fn host(run: &super::Run) -> &str {
+    if run.manifest.environment.is_known() {
+        &run.manifest.environment.host
+    } else {
+        "imported"
+    }
 }
 
 /// The day of an RFC 3339 time.
@@ -80,7 +82,7 @@ fn header(report: &Report<'_>, has_published: bool) -> String {
         .runs
         .iter()
         .map(|run| {
-            let (host, day) = (&run.manifest.environment.host, day(&run.manifest.started));
+            let (host, day) = (host(run), day(&run.manifest.started));
             format!("{} · {}", escape(host), escape(day))
         })
         .collect();
