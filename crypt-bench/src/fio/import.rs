@@ -14,7 +14,7 @@
 
 use super::asked::{Asked, Said};
 use super::latency;
-use super::read::{Direction, Document, Entry};
+use super::read::{Direction, Document, Entry, OwnDoubt};
 use crate::doubt::Doubt;
 use crate::judge::{self, Evidence, StorageEvidence};
 use crate::result::{
@@ -99,8 +99,17 @@ fn record(
     }];
     doubts.extend(unsaid(&asked, depth, beside, exact));
     doubts.extend([&read, &write].into_iter().flatten().flat_map(coarse));
-    doubts.dedup();
     doubts.extend(judged(&asked, &achieved, [&read, &write], depth));
+    doubts.extend(own_doubts(entries).filter_map(|doubt| match doubt {
+        OwnDoubt::Typed(doubt) => Some(doubt.clone()),
+        _ => None,
+    }));
+    let mut seen = Vec::new();
+    doubts.retain(|doubt| {
+        let new = !seen.contains(doubt);
+        seen.push(doubt.clone());
+        new
+    });
     doubts.sort_by_key(|doubt| !doubt.invalidates());
     Ok(ResultRecord {
         schema_version: SCHEMA_VERSION,
@@ -219,9 +228,6 @@ fn achieved(
         .iter()
         .map(|entry| entry.read.runtime.max(entry.write.runtime));
     let failed = entries.iter().find(|entry| entry.error != 0);
-    let own = entries
-        .iter()
-        .filter_map(|entry| entry.crypt_bench.as_ref());
     Achieved {
         depth_mean: depth.map_or(0.0, |depth| depth.most),
         rwmixread_percent: per_io(read.as_ref().map_or(0, |stats| stats.ios))
@@ -237,8 +243,25 @@ fn achieved(
         direct: cell.direct,
         pinned: true,
         placements: Placements::default(),
-        notes: own.flat_map(|own| own.doubts.clone()).collect(),
+        notes: own_doubts(entries).filter_map(words).collect(),
         ..Achieved::default()
+    }
+}
+
+/// What this program doubted itself.
+fn own_doubts<'a>(entries: &[&'a Entry]) -> impl Iterator<Item = &'a OwnDoubt> {
+    let own = entries
+        .iter()
+        .filter_map(|entry| entry.crypt_bench.as_ref());
+    own.flat_map(|own| &own.doubts)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+fn words(doubt: &OwnDoubt) -> Option<String> {
+    match doubt {
+        OwnDoubt::Words(text) | OwnDoubt::Other { text } => Some(text.clone()),
+        OwnDoubt::Typed(_) => None,
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::doubt::Doubt;
 use crate::result::CellParams;
 
 /// Why a text is not fio's JSON.
@@ -98,9 +99,24 @@ pub struct OwnEntry {
     /// The measured cell.
     #[serde(default)]
     pub cell: Option<CellParams>,
-    /// What cast doubt on it, in words.
+    /// What cast doubt on it: in words where repeats were taken together, else as in results.
     #[serde(default)]
-    pub doubts: Vec<String>,
+    pub doubts: Vec<OwnDoubt>,
+}
+
+/// A doubt that this program wrote.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum OwnDoubt {
+    /// A sentence.
+    Words(String),
+    /// As in results.
+    Typed(Doubt),
+    /// Of another version: its sentence.
+    Other {
+        /// The sentence.
+        text: String,
+    },
 }
 
 /// Trims of a job, which results have no place for.

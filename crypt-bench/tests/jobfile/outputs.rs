@@ -76,6 +76,18 @@ fn a_status_beside_text_goes_to_standard_error() {
 }
 
 #[test]
+fn the_runtime_of_a_group_is_that_of_all_its_threads() {
+    let text = "[a]\nioengine=null\nsize=1m\nruntime=100ms\ntime_based\nnumjobs=3\nrate_iops=100\ngroup_reporting\n";
+    let group = &jobs(&place(), text, "")[0];
+    let longest = group["read"]["runtime"].as_u64().unwrap();
+    let all = group["job_runtime"].as_u64().unwrap();
+    assert!(
+        (longest + 2..=3 * longest + 2).contains(&all),
+        "{all} {longest}"
+    );
+}
+
+#[test]
 fn formats_come_one_after_the_other() {
     let output = succeed(&place(), PACED, "--output-format json,normal");
     let (text, json) = output.split_at(output.find("\n{").unwrap());

@@ -40,7 +40,8 @@ fn job(plan: &Plan, report: &Report, bins: bool) -> Result<Value, String> {
         ("groupid", json!(report.group)),
         ("error", json!(report.errno)),
         ("total_err", json!(report.errors)),
-        ("job_runtime", json!(report.runtime_ns / 1_000_000)),
+        // Of a group fio gives the sum over its threads.
+        ("job_runtime", json!(report.thread_time_ns / 1_000_000)),
         ("elapsed", json!(report.runtime_ns.div_ceil(1_000_000_000))),
         ("job options", options(plan, report)),
         ("read", direction(report, 0, &detail)?),

@@ -28,6 +28,8 @@ pub(super) struct Report {
     pub(super) threads: usize,
     /// Longest time of a thread, in nanoseconds.
     pub(super) runtime_ns: u64,
+    /// Times of all threads, added up, in nanoseconds.
+    pub(super) thread_time_ns: u64,
     /// Reads.
     pub(super) read: Option<DirectionStats>,
     /// Writes.
@@ -114,6 +116,7 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
         group: first.group,
         threads: threads.len(),
         runtime_ns: window.length_ns(),
+        thread_time_ns: thread_time_ns(threads),
         read: sum(threads.iter().map(|played| &played.read), &window),
         write: sum(threads.iter().map(|played| &played.write), &window),
         flush: sum(threads.iter().map(|played| &played.flush), &window),
@@ -135,7 +138,7 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
             Lengths::Fixed(bytes) => Some(*bytes),
             _ => None,
         }),
-        usage: usage(threads, &window),
+        usage: usage(threads),
         percentiles: match percentiles.map(|setting| &setting.value) {
             Some(Value::Percentiles(list)) => list.clone(),
             _ => write::PERCENTILES.to_vec(),
@@ -151,9 +154,9 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
 }
 
 /// In percent of the time that the threads took.
-fn usage(threads: &[&Played], window: &Window) -> Option<Usage> {
+fn usage(threads: &[&Played]) -> Option<Usage> {
     let mut sum = Usage::default();
-    let percent = 100.0 / (window.length_ns().max(1) as f64 / 1e9 * threads.len() as f64);
+    let percent = 100.0 / (thread_time_ns(threads).max(1) as f64 / 1e9);
     for played in threads {
         let used = played.usage?;
         sum.user_percent += used.user_s * percent;
@@ -168,6 +171,10 @@ fn lateness(threads: &[&Played]) -> Option<Distribution> {
         all.absorb(times);
     }
     all.distribution()
+}
+
+fn thread_time_ns(threads: &[&Played]) -> u64 {
+    threads.iter().map(|played| played.window.length_ns()).sum()
 }
 
 /// The longest of the threads' windows: rates are over all of the time.
