@@ -6,6 +6,8 @@ mod compared;
 mod content;
 mod doubts;
 mod goals;
+#[cfg(test)]
+mod invariants;
 mod json;
 mod keys;
 mod outcome;
