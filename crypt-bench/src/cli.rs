@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cmd;
+use crate::progress::say;
 
 /// Measures block encryption: inline, on workers, or placed by an adaptive policy.
 #[derive(Debug, Parser)]
@@ -94,7 +95,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("crypt-bench: {failure}");
+            say(format_args!("crypt-bench: {failure}"));
             ExitCode::from(failure.exit_status())
         }
     }

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -36,7 +36,7 @@ impl Progress {
     /// Progress over `cells` cells with `runs` runs left to do, each planned to take this long.
     #[must_use]
     pub fn start(cells: usize, runs: u64, planned_per_run: Duration) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = io::stderr().is_terminal();
         let target = if terminal {
             ProgressDrawTarget::stderr()
         } else {
@@ -85,14 +85,14 @@ impl Progress {
         if self.terminal || records.is_empty() {
             return;
         }
-        eprintln!(
+        say(format_args!(
             "[{}/{}] {}: {}{}",
             self.cells_done,
             self.cells,
             describe(cell),
             throughputs(records),
             self.estimate
-        );
+        ));
     }
 
     /// Takes the bar away.
@@ -118,6 +118,11 @@ impl fmt::Display for Estimate {
             left => write!(f, "; about {} left", HumanDuration(left)),
         }
     }
+}
+
+/// A line on standard error. That nobody reads there is no failure.
+pub fn say(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A cell in a few words.

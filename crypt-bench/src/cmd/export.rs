@@ -12,6 +12,7 @@ use super::report::read_runs;
 use crate::cli::{Failure, Outcome};
 use crate::fio::{cell, write};
 use crate::journal::replace;
+use crate::progress::say;
 use crate::report::axis::Axis;
 use crate::report::cells::{CellSummary, summarise};
 use crate::result::ResultRecord;
@@ -81,10 +82,10 @@ pub fn run(args: &Args) -> Outcome {
     }
     if jobs.len() < cells.len() {
         let left = cells.len() - jobs.len();
-        eprintln!(
+        say(format_args!(
             "left out: {left} of {} cells, without a valid repeat",
             cells.len()
-        );
+        ));
     }
     match &args.output {
         Some(folder) if folder.extension().is_none_or(|end| end != "json") => {
@@ -144,6 +145,10 @@ fn write_folder(folder: &Path, jobs: &[(PathBuf, Value)]) -> Outcome {
             .and_then(|()| replace(&path, document(std::slice::from_ref(job)).as_bytes()))
             .map_err(|error| failed(&path, &error))?;
     }
-    eprintln!("wrote {} files below {}", jobs.len(), folder.display());
+    say(format_args!(
+        "wrote {} files below {}",
+        jobs.len(),
+        folder.display()
+    ));
     Ok(())
 }

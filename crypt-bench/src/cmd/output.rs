@@ -4,10 +4,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Failure, Outcome};
 use crate::journal::{replace, stage};
+use crate::progress::say;
 use crate::report::terminal::Style;
 
 /// Where a text will go, found to be writable.
@@ -32,6 +34,10 @@ impl Sink {
         };
         // Renaming over a device or a pipe would put a file in its place.
         let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
+            let message = "a block device; name a file for the results";
+            return Err(Failure::usage(format!("{}: {message}", path.display())));
+        }
         let opened = if is_special {
             let file = OpenOptions::new().write(true).open(path);
             file.map(|file| Self::Stream(path.to_owned(), file))
@@ -71,7 +77,7 @@ impl Sink {
             }
             Self::Stream(path, _) => path,
         };
-        eprintln!("wrote {}", path.display());
+        say(format_args!("wrote {}", path.display()));
         Ok(())
     }
 }
@@ -86,6 +92,28 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 /// Where that can't be written.
 pub(super) fn deliver(path: Option<&Path>, text: &str) -> Outcome {
     Sink::open(path, false)?.finish(text)
+}
+
+/// Refuses to put results where one of these files is.
+///
+/// # Errors
+/// Where `path` is the same file as one of `used`, by whatever name.
+pub(super) fn keep_apart<'a>(path: Option<&Path>, used: impl Iterator<Item = &'a Path>) -> Outcome {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let Some((path, wanted)) = path.and_then(|path| Some((path, identity(path)?))) else {
+        return Ok(());
+    };
+    for file in used {
+        if identity(file) == Some(wanted) {
+            let message = format!(
+                "--output {}: that is {}, which the jobs need; name another file for the results",
+                path.display(),
+                file.display()
+            );
+            return Err(Failure::usage(message));
+        }
+    }
+    Ok(())
 }
 
 /// How to write to standard output.

@@ -4,6 +4,9 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::output;
 
 use crate::cli::{Failure, Outcome};
 use crate::jobfile::job::Job;
@@ -80,6 +83,20 @@ pub(super) fn load(files: &[String], sections: &[String], readonly: bool) -> Out
 /// Where the jobs do their work on this machine.
 pub(super) fn plan(jobs: Vec<Job>) -> Outcome<Plan> {
     Plan::new(jobs, &target::file_size_bytes).map_err(refused)
+}
+
+/// Results must not replace what jobs are made of or work on.
+///
+/// # Errors
+/// Where `output` is a job file, a key, a trace, or a file of a job.
+pub(super) fn keep_apart(output: Option<&Path>, files: &[String], plan: &Plan) -> Outcome {
+    let job_files = files.iter().map(Path::new);
+    let data = plan.files.iter().map(|file| file.path.as_path());
+    let named = plan.jobs.iter().flat_map(|job| {
+        let texts = ["crypt_key_file", "read_iolog"].map(|name| job.settings.text(name));
+        texts.into_iter().flatten().map(Path::new)
+    });
+    output::keep_apart(output, job_files.chain(data).chain(named))
 }
 
 /// What a job file got wrong ends the program as bad input does.

@@ -65,7 +65,7 @@ impl Refusal {
     pub fn at(position: &Position, message: impl Into<String>) -> Self {
         Self {
             position: Some(position.clone()),
-            message: message.into(),
+            message: printable(&message.into()),
         }
     }
 
@@ -74,7 +74,7 @@ impl Refusal {
     pub fn whole(message: impl Into<String>) -> Self {
         Self {
             position: None,
-            message: message.into(),
+            message: printable(&message.into()),
         }
     }
 }
@@ -89,6 +89,25 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// A message that quotes a job file, fit for a terminal: control characters are written out, and of what is very
+/// long the middle is left out.
+fn printable(message: &str) -> String {
+    let mut text = String::with_capacity(message.len().min(2 * MOST_HALF_CHARS));
+    let left_out = message.chars().count().saturating_sub(2 * MOST_HALF_CHARS);
+    for (index, c) in message.chars().enumerate() {
+        match index.checked_sub(MOST_HALF_CHARS) {
+            Some(0) if left_out > 0 => text.push_str(" ... "),
+            Some(behind) if behind < left_out => {}
+            _ if c.is_control() => text.extend(c.escape_default()),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
+/// Characters of each half of a long message.
+const MOST_HALF_CHARS: usize = 400;
 
 /// What a job file may ask of the system around it.
 pub trait Surroundings {
@@ -153,6 +172,44 @@ pub fn load(
 
 /// Most copies of all jobs together.
 const MOST_COPIES: u64 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+    use super::testing::Fake;
+
+    fn refused(text: &str) -> String {
+        let fake = Fake::default().file("a.fio", text);
+        let refusal = super::load(&["a.fio".to_owned()], &[], &fake).unwrap_err();
+        refusal.to_string()
+    }
+
+    #[test]
+    fn messages_quote_what_is_odd_so_that_it_can_be_read() {
+        let message = refused("[a]\nbs=\u{1b}[31m4k\n");
+        assert!(message.contains("`\\u{1b}[31m4k`"), "{message:?}");
+        let message = refused("\u{feff}[a]\nbs=4k\n");
+        assert!(
+            message.starts_with("a.fio:1: ") && message.contains("byte order mark"),
+            "{message}"
+        );
+        let message = refused(&format!("[a]\nbs={}\n", "7".repeat(1 << 20)));
+        assert!(
+            message.len() < 1000 && message.ends_with("` is too large"),
+            "{message}"
+        );
+        let short = "é".repeat(700);
+        assert_eq!(Refusal::whole(short.as_str()).message, short);
+    }
+
+    #[test]
+    fn a_file_full_of_jobs_is_refused_before_they_are_made() {
+        let long = "x".repeat(1 << 20);
+        let jobs = "[a]\n".repeat(700_000);
+        let message = refused(&format!("[global]\ndescription={long}\n{jobs}"));
+        assert!(message.contains("at most 65536"), "{message}");
+    }
+}
 
 #[cfg(test)]
 pub(crate) mod testing {

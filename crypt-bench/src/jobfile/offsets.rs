@@ -3,9 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::Refusal;
 use super::settings::Settings;
 use super::value::{Pattern, Value};
+use super::{Position, Refusal};
 use crate::generate::{Lengths, Run, Spread, Strides, ZoneSize};
 
 /// How offsets follow from each other. All sizes in bytes.
@@ -122,8 +122,15 @@ fn step(settings: &Settings, modifier: i64, unit: u64) -> Result<i64, Refusal> {
         return Ok(modifier);
     }
     let message = format!("rw: write a multiple of the sector size, {unit} bytes, after the `:`");
-    let position = settings.find("rw").map(|setting| setting.position.clone());
-    Err(Refusal { position, message })
+    let position = settings.find("rw").map(|setting| &setting.position);
+    Err(refusal(position, message))
+}
+
+fn refusal(position: Option<&Position>, message: String) -> Refusal {
+    match position {
+        Some(position) => Refusal::at(position, message),
+        None => Refusal::whole(message),
+    }
 }
 
 fn strides(
@@ -143,13 +150,9 @@ fn strides(
             _ => Ok(None),
         };
     }
-    let mode = find("zonemode").map(|setting| setting.position.clone());
     let refuse = |name: &str, message: String| {
-        let at = find(name).map(|setting| setting.position.clone());
-        Err(Refusal {
-            position: at.or(mode.clone()),
-            message,
-        })
+        let setting = find(name).or(find("zonemode"));
+        Err(refusal(setting.map(|setting| &setting.position), message))
     };
     let number = |name: &str| settings.number(name).filter(|bytes| *bytes > 0);
     let Some(transfer_bytes) = number("zonesize") else {

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crypt_core::device::file::starts_bytes;
@@ -76,7 +77,7 @@ impl Plan {
         size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
     ) -> Result<Self, Refusal> {
         let mut copies = Vec::new();
-        let mut files: Vec<FileUse> = Vec::new();
+        let mut files = Files::default();
         let (mut stage, mut group, mut jobs_in_group) = (0, 0, 0);
         for (index, job) in jobs.iter().enumerate() {
             if index > 0 && job.stonewall {
@@ -90,7 +91,7 @@ impl Plan {
             for number in 0..job.numjobs {
                 let copy = place(job, index, number, size_of)?;
                 for range in &copy.ranges {
-                    note_file(&mut files, range, job, size_of);
+                    files.note(range, job, size_of);
                 }
                 copies.push(Copy {
                     stage,
@@ -101,12 +102,12 @@ impl Plan {
             }
         }
         for copy in &mut copies {
-            set_bases(copy, &files)?;
+            set_bases(copy, &files.uses)?;
         }
         Ok(Self {
             jobs,
             copies,
-            files,
+            files: files.uses,
         })
     }
 
@@ -197,30 +198,38 @@ fn total(job: &Job, len: u64) -> Result<Option<u64>, Refusal> {
     }
 }
 
-fn note_file(
-    files: &mut Vec<FileUse>,
-    range: &Range,
-    job: &Job,
-    size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
-) {
-    let Place::File(path) = &range.place else {
-        return;
-    };
-    let end = range.start_bytes + range.len_bytes;
-    match files.iter_mut().find(|file| file.path == *path) {
-        Some(file) => {
+/// The files of a plan, found by their path.
+#[derive(Default)]
+struct Files {
+    uses: Vec<FileUse>,
+    index: HashMap<PathBuf, usize>,
+}
+
+impl Files {
+    fn note(
+        &mut self,
+        range: &Range,
+        job: &Job,
+        size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
+    ) {
+        let Place::File(path) = &range.place else {
+            return;
+        };
+        let end = range.start_bytes + range.len_bytes;
+        let known = self.index.get(path).and_then(|at| self.uses.get_mut(*at));
+        if let Some(file) = known {
             file.written |= job.writes();
             file.bytes = file.existing_bytes.unwrap_or(file.bytes.max(end));
+            return;
         }
-        None => {
-            let existing_bytes = size_of(path);
-            files.push(FileUse {
-                path: path.clone(),
-                existing_bytes,
-                bytes: existing_bytes.unwrap_or(end),
-                written: job.writes(),
-            });
-        }
+        let existing_bytes = size_of(path);
+        self.index.insert(path.clone(), self.uses.len());
+        self.uses.push(FileUse {
+            path: path.clone(),
+            existing_bytes,
+            bytes: existing_bytes.unwrap_or(end),
+            written: job.writes(),
+        });
     }
 }
 

@@ -7,12 +7,18 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::catalog::{self, OptionInfo};
 use super::expand::expand;
 use super::source::{Line, Section};
 use super::value::{self, Kind, PerDirection, Share, Units, Value};
 use super::{Position, Refusal, Surroundings};
+
+/// Most values that are remembered of one that they replace.
+const MOST_OVERRIDES: usize = 16;
+/// Most jobs of a file.
+const MOST_JOBS: usize = 65_536;
 
 /// A value in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,14 +31,15 @@ pub struct Setting {
     pub position: Position,
     /// Whether it stands in a `[global]` section.
     pub global: bool,
-    /// Where values that it replaced stand.
+    /// Where values that it replaced stand; of very many the first ones and the last.
     pub overrides: Vec<Position>,
 }
 
 /// All values in force for one job, by the name of the option.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    map: BTreeMap<&'static str, Setting>,
+    /// Shared by the jobs that a `[global]` section gives them to.
+    map: BTreeMap<&'static str, Arc<Setting>>,
 }
 
 /// A job's section, resolved.
@@ -64,6 +71,10 @@ pub fn resolve(
         if section.is_global() {
             defaults.apply(section, surroundings)?;
         } else if wanted.is_empty() || wanted.contains(&section.name) {
+            if jobs.len() >= MOST_JOBS {
+                let message = format!("more jobs than are possible; there are at most {MOST_JOBS}");
+                return Err(Refusal::at(&section.position, message));
+            }
             let mut settings = defaults.clone();
             settings.apply(section, surroundings)?;
             jobs.push(JobSection {
@@ -92,12 +103,12 @@ impl Settings {
     /// The value in force of an option.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Setting> {
-        self.map.get(name)
+        self.map.get(name).map(Arc::as_ref)
     }
 
     /// All values in force, by the name of the option.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
-        self.map.iter().map(|(name, setting)| (*name, setting))
+        self.map.iter().map(|(name, setting)| (*name, &**setting))
     }
 
     /// A text that is set.
@@ -209,11 +220,12 @@ impl Settings {
     }
 
     fn set(&mut self, name: &'static str, value: Value, text: String, line: &Line, global: bool) {
-        let old = self.map.remove(name);
+        let old = self.map.remove(name).map(Arc::unwrap_or_clone);
         let mut overrides = Vec::new();
         let value = match old {
             Some(mut old) => {
                 overrides.append(&mut old.overrides);
+                overrides.truncate(MOST_OVERRIDES - 1);
                 overrides.push(old.position);
                 over(value, old.value)
             }
@@ -226,7 +238,7 @@ impl Settings {
             global,
             overrides,
         };
-        self.map.insert(name, setting);
+        self.map.insert(name, Arc::new(setting));
     }
 
     fn units(&self) -> Units {

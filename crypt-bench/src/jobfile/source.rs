@@ -14,6 +14,8 @@ use super::{Position, Refusal, Surroundings};
 const MOST_INCLUDES: usize = 16;
 /// Most bytes of all files of a job file together.
 const MOST_BYTES: usize = 4 << 20;
+/// Most sections, `[global]` ones among them.
+const MOST_SECTIONS: usize = 2 * 65_536;
 
 /// An option as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +90,10 @@ impl Reader<'_> {
                 file: Arc::clone(&file),
                 line: index + 1,
             };
+            if index == 0 && line.starts_with('\u{feff}') {
+                let message = "begins with a byte order mark; save it as UTF-8 without one";
+                return Err(Refusal::at(&position, message));
+            }
             let (content, glued_comment) = without_comment(line);
             if content.is_empty() {
                 continue;
@@ -131,6 +137,11 @@ impl Reader<'_> {
                 "[{name}]: fio takes every section whose name begins with `global` for [global]; \
                  write [global], or another name for a job"
             );
+            return Err(Refusal::at(&position, message));
+        }
+        if self.sections.len() > MOST_SECTIONS {
+            let message =
+                format!("more than {MOST_SECTIONS} sections; at most 65536 jobs are possible");
             return Err(Refusal::at(&position, message));
         }
         self.sections.push(Section {

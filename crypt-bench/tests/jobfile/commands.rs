@@ -61,7 +61,7 @@ fn values_come_with_their_origin_and_ranges_with_their_bytes() {
         "thread 0 reads bytes 0 to 65535 of disk (64k)",
         "[fill] a.fio:8 stage 2, group 1",
         "thread 1 WRITES bytes 589824 to 655359 of disk (64k)",
-        "nrfiles 1 a.fio:15 explain only, run refuses it",
+        "nrfiles 1 a.fio:15 numjobs 2",
         "ends after 131072 bytes in all",
         "disk 1048576 bytes, exists; its DATA WOULD BE LOST",
         "new.0.0 65536 bytes, does not exist; would be created with --create",

@@ -189,3 +189,37 @@ fn every_key_is_one_of_fio_or_of_our_own() {
     };
     assert_eq!(percentiles(&ours), percentiles(&theirs));
 }
+
+#[test]
+fn results_do_not_replace_what_jobs_need() {
+    let place = place();
+    let key = place.path().join("key");
+    fs::write(&key, (0..64).collect::<Vec<u8>>()).unwrap();
+    std::os::unix::fs::symlink("disk", place.path().join("other-name")).unwrap();
+    let text =
+        "[a]\nfilename=disk\nbs=4k\nsize=64k\ncrypt_cipher=aes-xts-plain64\ncrypt_key_file=key\n";
+    for name in ["disk", "other-name", "key", "a.fio"] {
+        let before = fs::read(place.path().join("disk")).unwrap();
+        let output = run(&place, text, &format!("--output {name}"));
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let message = stderr(&output);
+        assert!(message.contains("name another file"), "{name}: {message}");
+        assert_eq!(fs::read(place.path().join("disk")).unwrap(), before);
+        assert_eq!(fs::read(&key).unwrap().len(), 64);
+    }
+}
+
+#[test]
+fn a_reader_of_standard_error_that_has_gone_away_changes_nothing() {
+    let place = place();
+    fs::write(place.path().join("a.fio"), "[a]\nbs=x\n").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = Command::new(env!("CARGO_BIN_EXE_crypt-bench"))
+        .args(["run", "a.fio"])
+        .current_dir(place.path())
+        .stderr(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(2));
+}

@@ -194,3 +194,41 @@ fn output_goes_to_a_file() {
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["jobs"][0]["jobname"], "a");
 }
+
+#[test]
+fn keys_and_patterns_of_all_stages_are_looked_at_before_anything_is_made() {
+    for (wrong, message) in [
+        (
+            "crypt_cipher=aes-xts-plain64\ncrypt_key_file=none",
+            "a.fio:9: crypt_key_file: none: ",
+        ),
+        (
+            "crypt_cipher=aes-xts-plain64\ncrypt_key_file=a.fio",
+            "takes 64 or 32",
+        ),
+        (
+            "crypt_cipher=aes-xts-plain64\ncrypt_key_file=.",
+            "is no file",
+        ),
+        (
+            "rw=write\nbuffer_pattern='none'",
+            "a.fio:9: buffer_pattern: none: ",
+        ),
+    ] {
+        let place = place();
+        let text =
+            format!("[new]\nrw=write\nsize=64k\n[b]\nstonewall\nfilename=disk\nbs=4k\n{wrong}\n");
+        let output = run(&place, &text, "--create --destroy-data-on disk");
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        let found = stderr(&output);
+        assert!(found.contains(message), "{wrong}: {found}");
+        assert!(!place.path().join("new.0.0").exists(), "{wrong}");
+    }
+}
+
+#[test]
+fn jobs_without_a_key_file_share_the_key_of_the_run() {
+    let text = "[global]\nfilename=disk\nbs=4k\nsize=64k\nverify=crc32c\ncrypt_cipher=aes-xts-plain64\n\
+                [w]\nrw=write\nnumjobs=2\n[r]\nstonewall\nrw=read\n";
+    succeed(&place(), text, "--destroy-data-on disk");
+}

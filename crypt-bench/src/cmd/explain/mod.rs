@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use super::{output, surroundings};
 use crate::cli::Outcome;
+pub use text::text;
 
 /// What `--help` says after the options.
 const EXAMPLES: &str = "\
@@ -64,5 +65,6 @@ pub fn run(args: &Args) -> Outcome {
         return Ok(());
     }
     let plan = surroundings::plan(jobs)?;
-    output::deliver(args.output.as_deref(), &text::text(&plan))
+    surroundings::keep_apart(args.output.as_deref(), &args.files, &plan)?;
+    output::deliver(args.output.as_deref(), &text(&plan))
 }

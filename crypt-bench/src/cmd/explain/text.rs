@@ -26,7 +26,8 @@ const DEFAULTS: &[(&str, &str)] = &[
 ];
 
 /// Everything about a plan.
-pub(super) fn text(plan: &Plan) -> String {
+#[must_use]
+pub fn text(plan: &Plan) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -35,12 +36,12 @@ pub(super) fn text(plan: &Plan) -> String {
         format::counted(plan.copies.len(), "thread"),
         format::counted(plan.stages(), "stage")
     );
+    let mut rest = plan.copies.as_slice();
     for (index, job) in plan.jobs.iter().enumerate() {
-        let copies: Vec<&Copy> = plan
-            .copies
-            .iter()
-            .filter(|copy| copy.job == index)
-            .collect();
+        // Copies are in the order of their jobs.
+        let (own, others) = rest.split_at(rest.partition_point(|copy| copy.job <= index));
+        let copies: Vec<&Copy> = own.iter().collect();
+        rest = others;
         write_job(&mut text, job, &copies);
     }
     write_files(&mut text, &plan.files);

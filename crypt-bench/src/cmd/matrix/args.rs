@@ -15,6 +15,7 @@ use crate::definition::quantity::Size;
 use crate::host;
 use crate::manifest::Manifest;
 use crate::preset::Preset;
+use crate::progress::say;
 use crate::result::CellParams;
 
 /// What `--help` says after the options.
@@ -138,7 +139,7 @@ impl Args {
         let jobs = surroundings::load(std::slice::from_ref(file), &self.section, false)?;
         let definition = import::definition(&jobs).map_err(surroundings::refused)?;
         if let Some(remark) = import::remark(&jobs) {
-            eprintln!("{remark}");
+            say(remark);
         }
         Ok(Some(definition))
     }

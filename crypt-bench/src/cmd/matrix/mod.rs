@@ -14,6 +14,7 @@ use crate::cmd::{interrupt, output, report};
 use crate::journal::Journal;
 use crate::manifest::State;
 use crate::preset::Preset;
+use crate::progress::say;
 use crate::report::{Report, Run, html, machine, terminal};
 use crate::result::ResultRecord;
 use crate::run::{End, Runner};
@@ -91,7 +92,7 @@ fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
     };
     output::write_stdout(&text)?;
     let page = journal.folder().join(report::PAGE);
-    eprintln!("report: {}", page.display());
+    say(format_args!("report: {}", page.display()));
     Ok(())
 }
 

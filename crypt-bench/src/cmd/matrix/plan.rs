@@ -13,6 +13,7 @@ use crate::host;
 use crate::journal::{self, Journal};
 use crate::manifest::{Environment, Manifest, State, Storage, Tool};
 use crate::matrix::{Facts, Matrix};
+use crate::progress::say;
 use crate::result::{CellParams, ResultRecord, SCHEMA_VERSION};
 use crate::storage;
 use crate::target::{self, Permissions, Targets};
@@ -121,8 +122,9 @@ impl Plan {
     }
 
     fn targets(&self, stop: &AtomicBool) -> Outcome<Targets> {
-        let say = |what: &str| eprintln!("{what}");
-        let targets = Targets::prepare(&self.matrix.cells, &self.permissions, stop, say);
+        let targets = Targets::prepare(&self.matrix.cells, &self.permissions, stop, |what| {
+            say(what);
+        });
         targets.map_err(|error| match stop.load(Ordering::Relaxed) {
             true => Failure::Interrupted("stopped before a run began".to_owned()),
             false => Failure::Usage(error),

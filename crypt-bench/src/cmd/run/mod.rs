@@ -27,6 +27,7 @@ use crate::play::Played;
 use crate::target::Permissions;
 use publish::{Format, Publisher};
 use setup::Setup;
+pub use setup::script;
 
 /// What `--help` says after the options.
 const EXAMPLES: &str = "\
@@ -104,6 +105,7 @@ pub fn run(args: &Args) -> Outcome {
         return Ok(());
     }
     let plan = surroundings::plan(jobs)?;
+    surroundings::keep_apart(args.output.as_deref(), &args.files, &plan)?;
     let permissions = Permissions {
         destroy_data_on: args.destroy_data_on.clone(),
         create: args.create,

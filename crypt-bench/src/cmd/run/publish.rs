@@ -14,6 +14,7 @@ use crate::cmd::output::Sink;
 use crate::jobfile::place::Plan;
 use crate::jobfile::value::{Kind, Units, Value as Parsed, parse};
 use crate::play::{self, Played, Player, Watch};
+use crate::progress::say;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -109,7 +110,7 @@ impl Publisher {
         if self.json.is_some() {
             return self.sink.write(&line(&document));
         }
-        eprint!("{}", line(&document));
+        say(&document);
         Ok(())
     }
 

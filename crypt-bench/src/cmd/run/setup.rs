@@ -13,7 +13,8 @@ use crypt_core::Volume;
 use crypt_core::exec::{WorkerConfig, WorkerPool};
 use crypt_core::policy::PolicySpec;
 
-use super::{content, keys};
+use super::content;
+use super::keys::Keys;
 use crate::cli::{Failure, Outcome};
 use crate::definition::device::{DeviceSpec, Engine};
 use crate::generate::{Random, Script, Span, Stream};
@@ -23,6 +24,7 @@ use crate::jobfile::place::{Copy, Place, Plan, Range};
 use crate::jobfile::replay::Replay;
 use crate::judge::StorageEvidence;
 use crate::play::{Conduct, Player, Rates, Trace};
+use crate::progress::say;
 use crate::result::{CellParams, Rw};
 use crate::target::{self, Permissions, Targets};
 
@@ -35,6 +37,7 @@ const FIGURES_BYTES: u64 = 5 << 20;
 pub(super) struct Setup {
     targets: Targets,
     pools: Vec<(PolicySpec, Arc<WorkerPool>)>,
+    keys: Keys,
     /// Seed of what is not to repeat.
     fresh_seed: u64,
 }
@@ -53,9 +56,12 @@ impl Setup {
         let cells: Vec<CellParams> = cells.collect();
         check_memory(plan)?;
         check_cpus(plan)?;
+        let keys = Keys::draw()?;
+        keys.check(plan)?;
         target::check(&cells, permissions).map_err(Failure::Usage)?;
-        let say = |what: &str| eprintln!("{what}");
-        let targets = Targets::prepare(&cells, permissions, stop, say);
+        let targets = Targets::prepare(&cells, permissions, stop, |what| {
+            say(what);
+        });
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             targets: targets.map_err(|error| match stop.load(Ordering::Relaxed) {
@@ -63,6 +69,7 @@ impl Setup {
                 false => Failure::Usage(error),
             })?,
             pools: Vec::new(),
+            keys,
             fresh_seed: since.map_or(0, |since| since.as_nanos() as u64),
         })
     }
@@ -113,7 +120,7 @@ impl Setup {
         let end = copy.ranges.last().map_or(0, Range::end_bytes);
         let mut builder = Volume::builder(Arc::clone(device)).size_bytes(end - end % unit);
         if let Some(crypt) = &job.crypt {
-            let key = keys::key_of(job, crypt)?;
+            let key = self.keys.of(job, crypt)?;
             let cipher = crypt.cipher.build(&key, None);
             builder = builder
                 .cipher(cipher.map_err(|error| in_job(job, &error.to_string()))?)
@@ -229,7 +236,9 @@ fn cpus(copy: &Copy, job: &Job) -> Vec<u32> {
     }
 }
 
-fn script(copy: &Copy, job: &Job) -> Script {
+/// The requests of a copy of a job, in the words of the generator.
+#[must_use]
+pub fn script(copy: &Copy, job: &Job) -> Script {
     let flushes = ["fsync", "fdatasync"].map(|name| job.settings.number(name).unwrap_or(0));
     let offsets = &job.offsets;
     Script {
@@ -352,9 +361,8 @@ fn check_memory(plan: &Plan) -> Outcome {
     let available_bytes = host::available_memory_bytes().map_or(u64::MAX, |bytes| bytes / 4 * 3);
     let threads = plan.copies.len() as u64;
     let limit_bytes = available_bytes.saturating_sub(threads * FIGURES_BYTES);
-    for stage in 0..plan.stages() {
-        let copies = plan.copies.iter().filter(|copy| copy.stage == stage);
-        let needed = copies.fold(0_u64, |sum, copy| {
+    for copies in plan.copies.chunk_by(|one, next| one.stage == next.stage) {
+        let needed = copies.iter().fold(0_u64, |sum, copy| {
             let job = &plan.jobs[copy.job];
             let slot = job.largest_bytes().next_multiple_of(4096);
             sum.saturating_add((2 * slot).saturating_mul(u64::from(depth(job))))
@@ -363,7 +371,7 @@ fn check_memory(plan: &Plan) -> Outcome {
             return Err(Failure::usage(format!(
                 "stage {} needs {needed} bytes of memory (threads x iodepth x 2 x the largest block), more \
                  than the {limit_bytes} bytes that are free beside the figures of {threads} threads; use a smaller iodepth, bs or numjobs",
-                stage + 1
+                copies.first().map_or(1, |copy| copy.stage + 1)
             )));
         }
     }
