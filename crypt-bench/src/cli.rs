@@ -30,6 +30,8 @@ enum Command {
     Export(cmd::export::Args),
     Import(cmd::import::Args),
     Run(cmd::run::Args),
+    Simulate(Box<cmd::simulate::Args>),
+    Calibrate(cmd::calibrate::Args),
 }
 
 /// Why a command ended early.
@@ -91,6 +93,8 @@ pub fn main() -> ExitCode {
         Command::Export(args) => cmd::export::run(&args),
         Command::Import(args) => cmd::import::run(&args),
         Command::Run(args) => cmd::run::run(&args),
+        Command::Simulate(args) => cmd::simulate::run(&args),
+        Command::Calibrate(args) => cmd::calibrate::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

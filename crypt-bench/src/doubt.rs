@@ -78,6 +78,8 @@ pub enum Doubt {
     },
     /// Time stamps come from the system clock, which costs tens of nanoseconds each.
     SlowClock,
+    /// Nothing was measured: the figures come from a model of a machine.
+    Simulated,
     /// The host took processor time away.
     Steal {
         /// Share of all processor time.
@@ -200,6 +202,7 @@ impl fmt::Display for Doubt {
             Self::NotPinned => f.write_str("jobs could not be pinned to their CPUs"),
             Self::Oversubscribed { jobs, cpus } => write!(f, "{jobs} jobs on {cpus} CPUs"),
             Self::SlowClock => f.write_str("no trustworthy TSC: the slower system clock is used"),
+            Self::Simulated => f.write_str("simulated: a model's figures, nothing was measured"),
             Self::Steal { percent } => write!(f, "the host took {percent:.1} % of the CPU time"),
             Self::NoisySlices { relative_stddev } => {
                 write!(

@@ -186,8 +186,10 @@ fn precision(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
     if let Some(relative_stddev) = unsteady(evidence) {
         doubts.push(Doubt::NoisySlices { relative_stddev });
     }
-    if evidence.achieved.clock != "tsc" {
-        doubts.push(Doubt::SlowClock);
+    match evidence.achieved.clock.as_str() {
+        "tsc" => {}
+        "virtual" => doubts.push(Doubt::Simulated),
+        _ => doubts.push(Doubt::SlowClock),
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod buckets;
+pub mod calibrate;
 pub mod cell;
 pub mod cli;
 pub mod cmd;
@@ -29,6 +30,7 @@ pub mod record;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod simulate;
 pub mod storage;
 pub mod summary;
 pub mod target;

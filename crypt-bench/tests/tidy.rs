@@ -40,7 +40,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     ],
     &["journal", "target", "drive", "play", "jobfile", "fio"],
     &["cell"],
-    &["run", "report"],
+    &["run", "simulate", "calibrate", "report"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],
 ];

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod cipher;
 pub mod explain;
 pub mod export;
@@ -12,4 +13,5 @@ pub mod matrix;
 mod output;
 pub mod report;
 pub mod run;
+pub mod simulate;
 mod surroundings;

@@ -21,10 +21,11 @@ use device::{DeviceSpec, Engine};
 use quantity::{Count, CpuList, Rate, Size, Time};
 
 /// The definitions that come with the program, by name.
-pub const PRESETS: [(&str, &str); 4] = [
+pub const PRESETS: [(&str, &str); 5] = [
     ("default", include_str!("../../../benches/default.toml")),
     ("hand-off", include_str!("../../../benches/hand-off.toml")),
     ("policy", include_str!("../../../benches/policy.toml")),
+    ("simulate", include_str!("../../../benches/simulate.toml")),
     ("smoke", include_str!("../../../benches/smoke.toml")),
 ];
 

@@ -9,3 +9,4 @@ mod common;
 mod keep;
 mod matrix;
 mod refuse;
+mod simulate;

@@ -173,7 +173,7 @@ impl Args {
     }
 }
 
-fn default_folder() -> PathBuf {
+pub(in crate::cmd) fn default_folder() -> PathBuf {
     let time = jiff::ZonedDateTime::now()
         .strftime("%Y%m%d-%H%M%S")
         .to_string();

@@ -20,6 +20,7 @@ use crate::result::ResultRecord;
 use crate::run::{End, Runner};
 
 pub use args::Args;
+pub(super) use args::default_folder;
 use plan::Plan;
 
 /// Runs the subcommand.
@@ -80,7 +81,7 @@ fn presets() -> Outcome<String> {
 }
 
 /// Writes the report of a run and prints its summary, or all of it as JSON.
-fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
+pub(super) fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
     let report = Report::new(run);
     journal
         .write_rendering(report::PAGE, &html::page(&report))
@@ -96,7 +97,7 @@ fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
     Ok(())
 }
 
-fn folder_name(folder: &Path) -> String {
+pub(super) fn folder_name(folder: &Path) -> String {
     let absolute = std::fs::canonicalize(folder);
     let name = absolute
         .as_deref()
@@ -157,14 +158,14 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn now() -> String {
+pub(super) fn now() -> String {
     let second = jiff::Unit::Second;
     let time = jiff::Timestamp::now();
     time.round(second).unwrap_or(time).to_string()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
-fn disk(error: std::io::Error) -> Failure {
+pub(super) fn disk(error: std::io::Error) -> Failure {
     Failure::Internal(format!("write the results: {error}"))
 }
 

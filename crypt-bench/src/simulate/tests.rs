@@ -1,0 +1,187 @@
+//! What must hold of every simulation.
+
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::definition::quantity::Rate;
+use crate::result::Rw;
+use crate::testing::cell;
+
+fn machine(cores: u32) -> Machine {
+    let mut machine = Machine::parse(machine::PRESETS[0].1).unwrap();
+    machine.cpu.cores = cores;
+    machine
+}
+
+fn run(machine: &Machine, cell: &CellParams) -> Simulated {
+    let never = AtomicBool::new(false);
+    simulate(machine, cell, 1, &never).unwrap().unwrap()
+}
+
+fn short(policy: &str, rw: Rw, block_size_bytes: u64, depth: u32) -> CellParams {
+    CellParams {
+        rw,
+        rwmixread_percent: match (rw.reads(), rw.writes()) {
+            (true, true) => 50,
+            (true, false) => 100,
+            _ => 0,
+        },
+        runtime_ms: 20,
+        ramp_ms: 5,
+        ..cell(policy, block_size_bytes, depth)
+    }
+}
+
+fn ios(simulated: &Simulated) -> u64 {
+    simulated.read.ios() + simulated.write.ios()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_nanoseconds() {
+    for policy in ["inline", "workqueue", "adaptive"] {
+        let cell = CellParams {
+            device: "model:nvme".to_owned(),
+            ..short(policy, Rw::RandRw, 65_536, 8)
+        };
+        let stats = |cell: &CellParams| {
+            let simulated = run(&machine(4), cell);
+            simulated.read.stats(&simulated.window)
+        };
+        assert_eq!(stats(&cell), stats(&cell));
+        let other = CellParams {
+            seed: 2,
+            ..cell.clone()
+        };
+        assert_ne!(stats(&cell), stats(&other));
+    }
+}
+
+#[test]
+fn inline_requests_take_as_long_as_their_parts() {
+    let machine = machine(2);
+    let simulated = run(&machine, &short("inline", Rw::RandRead, 4096, 1));
+    let cipher = machine.cipher("aes-xts-plain64").unwrap();
+    let cipher_ns = cipher.call_ns + 4096.0 * cipher.decrypt_ns_per_byte;
+    let copy_ns = machine.memory.reach_ns + 4096.0 * machine.memory.copy_ns_per_byte;
+    let request_ns = machine.request.submit_ns + machine.request.complete_ns;
+    let stats = simulated.read.stats(&simulated.window).unwrap();
+    let each_ns = 1e9 / stats.iops;
+    let expected_ns = cipher_ns + copy_ns + request_ns;
+    assert!(
+        (each_ns / expected_ns - 1.0).abs() < 0.01,
+        "{each_ns} {expected_ns}"
+    );
+    assert!((stats.stages.unwrap().cipher_ns_mean / cipher_ns - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn every_request_of_the_window_is_counted_at_the_asked_depth() {
+    for policy in [
+        "inline",
+        "workqueue",
+        "workqueue:same_cpu_crypt,high_priority",
+        "adaptive",
+    ] {
+        for device in ["null", "memory", "model:optane"] {
+            for (rw, depth) in [(Rw::RandRead, 1), (Rw::RandWrite, 16), (Rw::RandRw, 64)] {
+                let cell = CellParams {
+                    device: device.to_owned(),
+                    jobs: 2,
+                    devices: 2,
+                    workers: 3,
+                    ..short(policy, rw, 16_384, depth)
+                };
+                let simulated = run(&machine(3), &cell);
+                let what = format!("{policy} {device} {}", rw.name());
+                assert!(ios(&simulated) > 0, "{what}");
+                let bytes = simulated.read.bytes() + simulated.write.bytes();
+                assert_eq!(bytes, ios(&simulated) * 16_384, "{what}");
+                let depth_share = simulated.depth_mean / f64::from(depth);
+                assert!(
+                    (0.9..=1.001).contains(&depth_share),
+                    "{what}: {depth_share}"
+                );
+                let window_ns = simulated.window.length_ns();
+                assert!(
+                    simulated.cpu_ns <= 3 * window_ns,
+                    "{what}: {}",
+                    simulated.cpu_ns
+                );
+                assert!(simulated.cpu_ns > 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn workers_pay_where_the_cipher_is_slow_and_cores_are_many() {
+    let slow = |policy| CellParams {
+        cipher_throttle_bytes_per_s: Some("0.2GB/s".parse::<Rate>().unwrap().0),
+        workers: 8,
+        ..short(policy, Rw::RandRead, 65_536, 32)
+    };
+    let inline = ios(&run(&machine(8), &slow("inline"))) as f64;
+    let workqueue = ios(&run(&machine(8), &slow("workqueue"))) as f64;
+    let adaptive = ios(&run(&machine(8), &slow("adaptive"))) as f64;
+    assert!(
+        workqueue > 5.0 * inline && workqueue < 8.5 * inline,
+        "{}",
+        workqueue / inline
+    );
+    assert!(adaptive > 5.0 * inline, "{}", adaptive / inline);
+}
+
+#[test]
+fn a_drive_is_as_fast_as_it_is_under_any_policy() {
+    let on_disk = |policy| CellParams {
+        device: "model:hdd".to_owned(),
+        runtime_ms: 2_000,
+        ..short(policy, Rw::RandRead, 4096, 4)
+    };
+    let counts =
+        ["inline", "workqueue", "adaptive"].map(|policy| ios(&run(&machine(2), &on_disk(policy))));
+    let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+    assert!(most - least <= 1 + least / 10, "{counts:?}");
+}
+
+#[test]
+fn more_threads_than_cpus_share_them() {
+    let crowded = |cores| {
+        let cell = CellParams {
+            jobs: 8,
+            ..short("inline", Rw::RandRead, 4096, 4)
+        };
+        ios(&run(&machine(cores), &cell)) as f64
+    };
+    let speed_up = crowded(4) / crowded(2);
+    assert!((1.8..2.2).contains(&speed_up), "{speed_up}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_advice() {
+    let refusal = |change: fn(&mut CellParams)| {
+        let mut cell = short("inline", Rw::RandRead, 4096, 1);
+        change(&mut cell);
+        check(&machine(2), &cell).unwrap_err()
+    };
+    let file = refusal(|cell| cell.device = "file:/dev/sda".to_owned());
+    assert!(file.contains("model:NAME"), "{file}");
+    let cipher = refusal(|cell| cell.cipher = "aes-lrw-plain64".to_owned());
+    assert!(cipher.contains("[cipher.aes-lrw-plain64]"), "{cipher}");
+    let drive = refusal(|cell| cell.device = "model:floppy".to_owned());
+    assert!(drive.contains("sata-ssd"), "{drive}");
+    let cpu = refusal(|cell| cell.issuer_cpus = vec![2]);
+    assert!(cpu.contains("0 to 1"), "{cpu}");
+}
+
+#[test]
+fn a_stopped_simulation_has_no_result() {
+    let stop = AtomicBool::new(true);
+    let cell = CellParams {
+        runtime_ms: 10_000,
+        ..short("inline", Rw::RandRead, 4096, 32)
+    };
+    assert!(simulate(&machine(2), &cell, 1, &stop).unwrap().is_none());
+}

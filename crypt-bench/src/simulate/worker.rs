@@ -1,0 +1,167 @@
+//! The threads that issuers hand work to: workers, and write threads.
+
+#![forbid(unsafe_code)]
+
+use crypt_core::exec::SortedWrites;
+
+use super::agenda::Actor;
+use super::issuer::start;
+use super::pool::Part;
+use super::post::Posted;
+use super::scene::{Scene, Turn};
+
+/// A worker of the pool.
+#[derive(Debug)]
+pub(super) struct Worker {
+    actor: Actor,
+    worker: usize,
+    working: Option<(Part, u64)>,
+    /// Until when it looks for work before it sleeps; `None` where it was not idle.
+    looks_until_ns: Option<u64>,
+}
+
+impl Worker {
+    pub(super) fn new(actor: Actor, worker: usize) -> Self {
+        Self {
+            actor,
+            worker,
+            working: None,
+            looks_until_ns: None,
+        }
+    }
+
+    /// Goes on, at a time when it has a CPU.
+    pub(super) fn turn(&mut self, scene: &mut Scene<'_>) -> Turn {
+        if let Some((part, start_ns)) = self.working.take()
+            && scene.end(self.actor, &part, scene.now_ns - start_ns)
+        {
+            return Turn::Busy(scene.machine.hand_off.wake_self_ns);
+        }
+        if let Some(part) = scene.pool.take(self.worker) {
+            return self.begin(part, scene);
+        }
+        scene.pool.looks(self.worker);
+        let spin_ns = scene.machine.hand_off.spin_ns as u64;
+        let until_ns = *self.looks_until_ns.get_or_insert(scene.now_ns + spin_ns);
+        if scene.now_ns < until_ns && scene.pool.may_spin() {
+            return Turn::Spin((until_ns - scene.now_ns) as f64);
+        }
+        self.looks_until_ns = None;
+        scene.pool.sleeps(self.worker);
+        Turn::Sleep
+    }
+
+    fn begin(&mut self, part: Part, scene: &mut Scene<'_>) -> Turn {
+        self.looks_until_ns = None;
+        scene.begin(&part);
+        self.working = Some((part, scene.now_ns));
+        let mut ns = scene.part_ns(self.actor, &part);
+        if scene.pool.works(self.worker) {
+            let woken = scene.wake_for_queued();
+            ns += woken as f64 * scene.machine.hand_off.wake_self_ns;
+        }
+        Turn::Busy(ns)
+    }
+}
+
+/// Most writes of one write thread at its device, as in `crypt_core::exec`.
+const WRITES_AT_DEVICE: usize = 128;
+/// Most writes that wait for it.
+const WRITES_WAITING: usize = 1 << 20;
+
+/// The write thread of a volume.
+#[derive(Debug)]
+pub(super) struct Writer {
+    actor: Actor,
+    volume: usize,
+    sorted: SortedWrites<Posted>,
+    /// Writes at the device; the index is the operation's token.
+    at_device: Vec<Option<Posted>>,
+    free: Vec<usize>,
+    pushing: Option<usize>,
+    asleep: bool,
+}
+
+impl Writer {
+    pub(super) fn new(actor: Actor, volume: usize) -> Self {
+        Self {
+            actor,
+            volume,
+            sorted: SortedWrites::new(WRITES_WAITING),
+            at_device: vec![None; WRITES_AT_DEVICE],
+            free: (0..WRITES_AT_DEVICE).rev().collect(),
+            pushing: None,
+            asleep: true,
+        }
+    }
+
+    /// Goes on, at a time when it has a CPU.
+    pub(super) fn turn(&mut self, scene: &mut Scene<'_>) -> Turn {
+        if std::mem::take(&mut self.asleep) {
+            scene.pool.outsider_runs();
+        }
+        let mut woken = self.pushed(scene);
+        let reaped = std::mem::take(&mut scene.reaped[self.actor]);
+        for &token in &reaped {
+            woken += usize::from(self.finish(token as usize, scene));
+        }
+        let mut ns = woken as f64 * scene.machine.hand_off.wake_self_ns;
+        ns += reaped.len() as f64 * scene.machine.device.reap_ns;
+        while let Some(posted) = scene.posted[self.volume].pop_front() {
+            let inserted = self.sorted.insert(posted.transfer.offset_bytes, posted);
+            debug_assert!(
+                inserted.is_ok(),
+                "it has room for more writes than there can be slots"
+            );
+        }
+        if let Some(push_ns) = self.push(scene) {
+            return Turn::Busy(ns + push_ns);
+        }
+        if ns > 0.0 {
+            return Turn::Busy(ns);
+        }
+        self.asleep = true;
+        scene.pool.outsider_sleeps();
+        if scene.pool.has_queued() {
+            scene.wake_for_queued();
+        }
+        Turn::Sleep
+    }
+
+    /// The device has the write that was being handed to it; how many that woke.
+    fn pushed(&mut self, scene: &mut Scene<'_>) -> usize {
+        let Some(token) = self.pushing.take() else {
+            return 0;
+        };
+        let Some(posted) = self.at_device[token] else {
+            return 0;
+        };
+        let is_over = start(
+            scene,
+            self.actor,
+            self.volume,
+            token as u64,
+            &posted.transfer,
+        );
+        usize::from(is_over && self.finish(token, scene))
+    }
+
+    fn finish(&mut self, token: usize, scene: &mut Scene<'_>) -> bool {
+        let Some(posted) = self.at_device[token].take() else {
+            return false;
+        };
+        self.free.push(token);
+        scene.written(&posted)
+    }
+
+    /// Begins to hand the next write to the device; how long that takes.
+    fn push(&mut self, scene: &Scene<'_>) -> Option<f64> {
+        let token = *self.free.last()?;
+        let posted = self.sorted.next_write()?;
+        self.free.pop();
+        self.at_device[token] = Some(posted);
+        self.pushing = Some(token);
+        let written_on = Some(posted.written_on);
+        Some(scene.push_ns(self.actor, self.volume, &posted.transfer, written_on))
+    }
+}

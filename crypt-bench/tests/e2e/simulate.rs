@@ -1,0 +1,88 @@
+//! `crypt-bench simulate` and `crypt-bench calibrate`.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+
+use crate::common::{Place, text};
+
+const SMALL: &str = "--device memory,model:hdd --rw randread,randwrite --bs 4k,64k --depth 1,4 --sector-size 4k \
+                     --runtime 20ms --ramp 2ms --machine two-cores --policy adaptive";
+
+#[test]
+fn a_simulation_has_the_results_of_a_matrix_and_says_what_it_is() {
+    let place = Place::new();
+    let summary = place.succeed(&format!("simulate {SMALL} --repeats 2 --out results"));
+    assert!(summary.contains("adaptive"), "{summary}");
+    let records = place.records("results");
+    assert_eq!(records.len(), 2 * 2 * 2 * 2 * 3 * 2);
+    for record in &records {
+        let doubts: Vec<String> = record.doubts.iter().map(ToString::to_string).collect();
+        assert!(
+            doubts.iter().any(|doubt| doubt.contains("simulated")),
+            "{doubts:?}"
+        );
+        assert_eq!(record.achieved.engine, "simulated");
+    }
+    assert!(
+        records
+            .iter()
+            .enumerate()
+            .all(|(n, record)| record.sequence == n as u64)
+    );
+    let manifest = place.manifest("results");
+    assert_eq!(
+        (
+            manifest.environment.host.as_str(),
+            manifest.environment.cpus
+        ),
+        ("two-cores", 2)
+    );
+    let markdown = place.succeed("report results --format markdown");
+    assert!(markdown.contains("simulated"), "{markdown}");
+    assert!(
+        fs::read_to_string(place.path("results/report.html"))
+            .unwrap()
+            .contains("simulated")
+    );
+}
+
+#[test]
+fn the_same_simulation_gives_the_same_figures() {
+    let place = Place::new();
+    for out in ["first", "second"] {
+        place.succeed(&format!("simulate {SMALL} --repeats 1 --out {out}"));
+    }
+    let figures = |out| fs::read_to_string(place.path(out).join("results.jsonl")).unwrap();
+    assert_eq!(figures("first"), figures("second"));
+    // The machine of a run is kept beside its results, and can be used again.
+    place.succeed(&format!(
+        "simulate {} --repeats 1 --out third",
+        SMALL.replace("two-cores", "first/machine.toml")
+    ));
+    assert_eq!(figures("first"), figures("third"));
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_and_nothing_is_written() {
+    let place = Place::new();
+    fs::write(place.path("bad.toml"), "name = \"x\"\ncores = 2\n").unwrap();
+    for (arguments, advice) in [
+        ("--machine no-such-machine", "server-64"),
+        ("--machine bad.toml", "line"),
+        ("--machine two-cores --device file:/dev/null", "model:NAME"),
+        ("--machine two-cores --device scratch", "model:NAME"),
+        ("--machine two-cores --issuers 5", "0,1"),
+        (
+            "--machine two-cores --cipher aes-xts-plain",
+            "aes-xts-plain64",
+        ),
+        ("--machine two-cores --depth 0", "--depth 0"),
+    ] {
+        let output = place.run(&format!("simulate {arguments} --out results"));
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(message.contains(advice), "{arguments}: {message}");
+        assert!(!place.path("results").exists(), "{arguments}");
+    }
+}
