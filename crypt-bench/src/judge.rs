@@ -6,6 +6,9 @@ use crate::doubt::Doubt;
 use crate::generate::Blocks;
 use crate::result::{Achieved, CellParams, DirectionStats};
 
+/// The clock of results that no clock measured.
+pub const VIRTUAL_CLOCK: &str = "virtual";
+
 /// What is known about a finished measurement, to be judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
@@ -188,7 +191,7 @@ fn precision(evidence: &Evidence<'_>, doubts: &mut Vec<Doubt>) {
     }
     match evidence.achieved.clock.as_str() {
         "tsc" => {}
-        "virtual" => doubts.push(Doubt::Simulated),
+        VIRTUAL_CLOCK => doubts.push(Doubt::Simulated),
         _ => doubts.push(Doubt::SlowClock),
     }
 }

@@ -115,22 +115,13 @@ impl Hands {
     /// How long a worker takes to begin that is awake on a CPU of its own. Some hand-offs find it asleep, or
     /// behind this thread on the same CPU, which takes far longer: so a low quantile.
     fn awake(&mut self) -> Result<f64, String> {
-        let waits_ns: Result<Vec<u64>, String> = (0..WAKE_UPS)
-            .map(|_| Ok(self.hand_off(SMALL_BYTES)?.wait_ns))
-            .collect();
-        let mut waits_ns = waits_ns?;
-        waits_ns.sort_unstable();
+        let waits_ns = self.waits(|| ())?;
         Ok(waits_ns[WAKE_UPS / QUANTILES] as f64)
     }
 
     /// Quantiles of the time that a worker takes to begin which sleeps, and has for `rest`.
     fn wake_ups(&mut self, rest: Duration) -> Result<Vec<f64>, String> {
-        let mut waits_ns = Vec::with_capacity(WAKE_UPS);
-        for _ in 0..WAKE_UPS {
-            std::thread::sleep(rest);
-            waits_ns.push(self.hand_off(SMALL_BYTES)?.wait_ns);
-        }
-        waits_ns.sort_unstable();
+        let waits_ns = self.waits(|| std::thread::sleep(rest))?;
         // The longest twentieth is the host's or another program's doing.
         let last = WAKE_UPS - 1 - WAKE_UPS / 20;
         let quantile = |step| waits_ns[last * step / QUANTILES] as f64;
@@ -140,16 +131,25 @@ impl Hands {
     /// The median time until a worker begins that has slept while this thread was busy for `rest_ns`.
     fn woken_after(&mut self, rest_ns: u64) -> Result<f64, String> {
         let clock = Clock::monotonic();
-        let mut waits_ns = Vec::with_capacity(WAKE_UPS);
-        for _ in 0..WAKE_UPS {
+        let waits_ns = self.waits(|| {
             let end_ns = clock.now_ns() + rest_ns;
             while clock.now_ns() < end_ns {
                 std::hint::spin_loop();
             }
-            waits_ns.push(self.hand_off(SMALL_BYTES)?.wait_ns);
-        }
-        waits_ns.sort_unstable();
+        })?;
         Ok(waits_ns[WAKE_UPS / 2] as f64)
+    }
+
+    /// How long workers took to begin, in rising order, with a `rest` before each hand-off.
+    fn waits(&mut self, rest: impl Fn()) -> Result<Vec<u64>, String> {
+        let wait = |_| {
+            rest();
+            Ok(self.hand_off(SMALL_BYTES)?.wait_ns)
+        };
+        let waits_ns: Result<Vec<u64>, String> = (0..WAKE_UPS).map(wait).collect();
+        let mut waits_ns = waits_ns?;
+        waits_ns.sort_unstable();
+        Ok(waits_ns)
     }
 
     /// What a byte costs a worker that this thread has written, beyond what it costs this thread.

@@ -17,7 +17,7 @@ use crate::journal::Journal;
 use crate::manifest::{Manifest, State};
 use crate::matrix::{Facts, Matrix};
 use crate::report::Run;
-use crate::result::{CellParams, ResultRecord, SCHEMA_VERSION};
+use crate::result::{CellParams, ResultRecord};
 use crate::simulate::{self, Machine, record};
 
 /// Runs that are simulated before their records are written.
@@ -141,21 +141,7 @@ fn plan(definition: &Definition, machine: &Machine) -> Outcome<Matrix> {
 fn manifest(definition: &Definition, matrix: &Matrix, machine: &Machine) -> Outcome<Manifest> {
     let tool = host::tool().map_err(|error| Failure::internal(format!("own program: {error}")))?;
     let environment = record::environment(machine);
-    Ok(Manifest {
-        schema_version: SCHEMA_VERSION,
-        plan_hash: cell::plan_hash(&matrix.plan(), matrix.repeats, &tool, &environment),
-        tool,
-        environment,
-        preset: None,
-        created_files: Vec::new(),
-        command_line: host::command_line(),
-        definition_toml: definition.to_toml(),
-        started: matrix::now(),
-        finished: None,
-        state: State::Running,
-        plan: matrix.plan(),
-        repeats: matrix.repeats,
-    })
+    Ok(matrix::started(matrix, definition, tool, environment))
 }
 
 /// Every run, in the order of the plan; what was finished where `stop` became true.
@@ -173,13 +159,10 @@ fn simulate_all(
             .par_iter()
             .map(|(cell, repeat)| simulate_one(machine, manifest, cell, *repeat, stop))
             .collect();
-        for record in simulated.map_err(Failure::Internal)?.into_iter().flatten() {
+        for mut record in simulated.map_err(Failure::Internal)?.into_iter().flatten() {
+            record.sequence = records.len() as u64;
+            journal.append(&mut record).map_err(matrix::disk)?;
             records.push(record);
-        }
-        let first = records.len() - records.len().min(batch.len());
-        for (sequence, record) in records.iter_mut().enumerate().skip(first) {
-            record.sequence = sequence as u64;
-            journal.append(record).map_err(matrix::disk)?;
         }
         eprintln!("{} of {} runs simulated", records.len(), runs.len());
         if stop.load(Ordering::Relaxed) {
@@ -206,16 +189,9 @@ fn simulate_one(
 /// Cells with their repeats, the policies of a cell next to each other, as `matrix` measures them.
 fn in_order(matrix: &Matrix) -> Vec<(CellParams, u32)> {
     let mut runs = Vec::new();
-    for cell in &matrix.cells {
+    for variants in matrix.plan().chunks(matrix.policies.len().max(1)) {
         for repeat in 1..=matrix.repeats {
-            for policy in &matrix.policies {
-                let policy = policy.clone();
-                let cell = CellParams {
-                    policy,
-                    ..cell.clone()
-                };
-                runs.push((cell, repeat));
-            }
+            runs.extend(variants.iter().map(|cell| (cell.clone(), repeat)));
         }
     }
     runs

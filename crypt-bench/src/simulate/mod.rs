@@ -102,7 +102,6 @@ pub fn simulate(
 /// # Errors
 /// As [`simulate`].
 pub fn check(machine: &Machine, cell: &CellParams) -> Result<(), String> {
-    Device::open(&cell.device, cell.size_bytes, 0)?;
     Plan::new(machine, cell, 1).map(drop)
 }
 
@@ -114,6 +113,8 @@ struct Plan<'a> {
     cipher: Cipher,
     window: Window,
     workers: u32,
+    /// Whether a worker can bring what it has encrypted to the device.
+    worker_writes: bool,
     seed: u64,
 }
 
@@ -123,6 +124,7 @@ impl<'a> Plan<'a> {
             RAW_POLICY => PolicySpec::Inline,
             text => text.parse().map_err(in_words)?,
         };
+        let device = Device::open(&cell.device, cell.size_bytes, 0)?;
         let mut cipher = machine.cipher(&cell.cipher)?;
         if let Some(bytes_per_s) = cell.cipher_throttle_bytes_per_s {
             let slowest = 1e9 / bytes_per_s as f64;
@@ -149,6 +151,9 @@ impl<'a> Plan<'a> {
             cipher,
             window,
             workers: if uses_workers { cell.workers } else { 0 },
+            worker_writes: uses_workers
+                && policy.rules().writes == WriteRoute::Worker
+                && device.is_immediate(),
             seed: cell.seed.wrapping_add(u64::from(repeat) << 32),
         })
     }
@@ -248,16 +253,8 @@ impl<'a> Plan<'a> {
             crypto_sector_bytes,
             allow_discards: false,
             read_only: false,
-            worker_writes: self.worker_writes(),
+            worker_writes: self.worker_writes,
         }
-    }
-
-    /// Whether a worker can bring what it has encrypted to the device.
-    fn worker_writes(&self) -> bool {
-        let device = Device::open(&self.cell.device, self.cell.size_bytes, 0);
-        self.workers > 0
-            && self.policy.rules().writes == WriteRoute::Worker
-            && device.is_ok_and(|device| device.is_immediate())
     }
 
     /// What a real volume would have measured at start.

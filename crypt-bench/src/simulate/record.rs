@@ -3,12 +3,9 @@
 #![forbid(unsafe_code)]
 
 use super::{Machine, Simulated};
-use crate::judge::{self, Evidence, StorageEvidence};
+use crate::judge::{self, Evidence, StorageEvidence, VIRTUAL_CLOCK};
 use crate::manifest::Environment;
 use crate::result::{Achieved, CellParams, CpuTime, ResultRecord, SCHEMA_VERSION};
-
-/// The clock of results that no clock measured.
-pub const CLOCK: &str = "virtual";
 
 /// The record of one run. Nothing in it depends on when or where it was made, but for `cell_hash`, which
 /// the caller knows.
@@ -70,7 +67,7 @@ fn achieved(cell: &CellParams, simulated: &Simulated) -> Achieved {
         engine: "simulated".to_owned(),
         polled: cell.hipri,
         cipher_backend: (!cell.is_plain()).then(|| "simulated".to_owned()),
-        clock: CLOCK.to_owned(),
+        clock: VIRTUAL_CLOCK.to_owned(),
         pinned: true,
         workers: simulated.workers,
         placements: read.placements().plus(write.placements()),
@@ -85,7 +82,7 @@ pub fn environment(machine: &Machine) -> Environment {
         host: machine.name.clone(),
         cpu_model: format!("simulated: {}", machine.description),
         cpus: machine.cpus(),
-        clock: CLOCK.to_owned(),
+        clock: VIRTUAL_CLOCK.to_owned(),
         ..Environment::default()
     }
 }

@@ -22,6 +22,7 @@ use crate::run::{End, Runner};
 pub use args::Args;
 pub(super) use args::default_folder;
 use plan::Plan;
+pub(super) use plan::started;
 
 /// Runs the subcommand.
 ///

@@ -145,20 +145,39 @@ impl Plan {
 
     fn manifest(&self) -> Manifest {
         Manifest {
-            schema_version: SCHEMA_VERSION,
-            tool: self.tool.clone(),
-            environment: self.environment.clone(),
-            created_files: Vec::new(),
-            command_line: host::command_line(),
-            definition_toml: self.definition.to_toml(),
             preset: self.preset.clone(),
-            started: now(),
-            finished: None,
-            state: State::Running,
-            plan: self.matrix.plan(),
-            repeats: self.matrix.repeats,
-            plan_hash: self.plan_hash(),
+            ..started(
+                &self.matrix,
+                &self.definition,
+                self.tool.clone(),
+                self.environment.clone(),
+            )
         }
+    }
+}
+
+/// The manifest of a matrix that starts now.
+pub(in crate::cmd) fn started(
+    matrix: &Matrix,
+    definition: &Definition,
+    tool: Tool,
+    environment: Environment,
+) -> Manifest {
+    let plan = matrix.plan();
+    Manifest {
+        schema_version: SCHEMA_VERSION,
+        plan_hash: cell::plan_hash(&plan, matrix.repeats, &tool, &environment),
+        tool,
+        environment,
+        created_files: Vec::new(),
+        command_line: host::command_line(),
+        definition_toml: definition.to_toml(),
+        preset: None,
+        started: now(),
+        finished: None,
+        state: State::Running,
+        plan,
+        repeats: matrix.repeats,
     }
 }
 
