@@ -20,10 +20,8 @@ fio is installed with apt-get where it is missing.
 END
 }
 
-fail() {
-    echo "vs-fio-null: $*" >&2
-    exit 2
-}
+# shellcheck source=scripts/fio-pairs.sh
+source "$(dirname "$0")/fio-pairs.sh"
 
 runtime_s=1 repeats=7 check=no
 while (($# > 0)); do
@@ -39,13 +37,7 @@ done
 [[ $runtime_s =~ ^[1-9][0-9]*$ ]] || fail "--runtime $runtime_s: give whole seconds"
 [[ $repeats =~ ^[1-9][0-9]*$ ]] || fail "--repeats $repeats: give a number"
 
-if ! command -v fio >/dev/null; then
-    echo 'vs-fio-null: installing fio' >&2
-    as_root=()
-    ((EUID == 0)) || as_root=(sudo)
-    "${as_root[@]}" apt-get install -y --no-install-recommends fio >&2 ||
-        fail 'fio is missing and apt-get did not install it; install it by hand'
-fi
+need_fio
 
 cd "$(dirname "$0")/.."
 cargo build --release --quiet -p crypt-bench
@@ -79,12 +71,6 @@ iops_of() {
             END { if (iops + 0 == 0) exit 1; print iops }' || fail "$1 gave no result: $(cat "$scratch/log")"
 }
 
-median() {
-    sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
-}
-
-column() { awk -v a="$1" '{ print $a }' "$scratch/pairs" | median; }
-
 bar=2 missed=0
 echo "$(fio --version), $("$bench" --version); $repeats runs of $runtime_s s each, in turns; null engine"
 printf '%-20s %14s %14s %8s %6s\n' '4 KiB random reads' 'fio IOPS' 'our IOPS' 'ratio' 'bar'
@@ -106,7 +92,7 @@ for jobs in 1 2; do
         ratio=$(column 3)
         printf '%-20s %14.0f %14.0f %8.3f %6s\n' "depth $depth, jobs $jobs" \
             "$(column 1)" "$(column 2)" "$ratio" "$bar"
-        awk -v ratio="$ratio" -v bar="$bar" 'BEGIN { exit !(ratio < bar) }' && missed=$((missed + 1))
+        is_below "$ratio" "$bar" && missed=$((missed + 1))
     done
 done
 if [[ $check = yes ]] && ((missed > 0)); then

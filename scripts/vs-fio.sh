@@ -26,10 +26,8 @@ fio is installed with apt-get where it is missing.
 END
 }
 
-fail() {
-    echo "vs-fio: $*" >&2
-    exit 2
-}
+# shellcheck source=scripts/fio-pairs.sh
+source "$(dirname "$0")/fio-pairs.sh"
 
 file='' use_loop=no size_mib=1024 runtime_s=3 repeats=5 check=no
 while (($# > 0)); do
@@ -51,13 +49,7 @@ done
 [[ -z $file || -r $file ]] || fail "$file can't be read"
 [[ -z $file || $use_loop = no ]] || fail "--file and --loop exclude each other"
 
-if ! command -v fio >/dev/null; then
-    echo 'vs-fio: installing fio' >&2
-    as_root=()
-    ((EUID == 0)) || as_root=(sudo)
-    "${as_root[@]}" apt-get install -y --no-install-recommends fio >&2 ||
-        fail 'fio is missing and apt-get did not install it; install it by hand'
-fi
+need_fio
 
 cd "$(dirname "$0")/.."
 cargo build --release --quiet -p crypt-bench
@@ -127,17 +119,12 @@ run_ours() {
         fail "crypt-bench gave no result: $(cat "$scratch/ours.log")"
 }
 
-median() {
-    sort -g | awk '{ v[NR] = $1 } END { print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
-}
-
 # The bars of the project, as ratios of IOPS.
 bar_of() {
     if [[ $1 = null ]]; then echo 2; else echo 0.95; fi
 }
 
-# Median over the pairs of one column, or of one column by another, or divided by a number.
-column() { awk -v a="$1" '{ print $a }' "$scratch/pairs" | median; }
+# Median over the pairs of one column by another, or of one divided by a number.
 ratio_of() { awk -v a="$1" -v b="$2" '{ print $a / $b }' "$scratch/pairs" | median; }
 microseconds() { awk -v a="$1" '{ print $a / 1000 }' "$scratch/pairs" | median; }
 
@@ -165,7 +152,7 @@ for row in "${rows[@]}"; do
     [[ $row = null ]] || latency=("$(microseconds 2)" "$(microseconds 4)" "$(ratio_of 4 2)")
     printf '%-26s %12.0f %12.0f %8.3f %6s %12.7s %12.7s %8.5s\n' "$row" \
         "$(column 1)" "$(column 3)" "$ratio" "$bar" "${latency[@]}"
-    awk -v ratio="$ratio" -v bar="$bar" 'BEGIN { exit !(ratio < bar) }' && missed=$((missed + 1))
+    is_below "$ratio" "$bar" && missed=$((missed + 1))
 done
 if [[ $check = yes ]] && ((missed > 0)); then
     echo "vs-fio: $missed of ${#rows[@]} rows are below their bar" >&2
