@@ -104,6 +104,11 @@ pub enum Doubt {
         /// How many.
         samples: u64,
     },
+    /// Logs are not whole: there was no room for more.
+    LogFull {
+        /// Requests that are missing.
+        requests: u64,
+    },
     /// The frequency governor is not `performance`.
     Governor {
         /// What it is.
@@ -204,13 +209,7 @@ impl fmt::Display for Doubt {
             Self::SlowClock => f.write_str("no trustworthy TSC: the slower system clock is used"),
             Self::Simulated => f.write_str("simulated: a model's figures, nothing was measured"),
             Self::Steal { percent } => write!(f, "the host took {percent:.1} % of the CPU time"),
-            Self::NoisySlices { relative_stddev } => {
-                write!(
-                    f,
-                    "throughput varied by {:.0} % over time",
-                    relative_stddev * 100.0
-                )
-            }
+            Self::NoisySlices { relative_stddev } => noisy(f, *relative_stddev),
             Self::FewSamples {
                 samples,
                 trusted_percentile,
@@ -219,6 +218,7 @@ impl fmt::Display for Doubt {
             Self::OverRange { samples } => {
                 write!(f, "{samples} latencies beyond the histogram's range")
             }
+            Self::LogFull { requests } => log_full(f, *requests),
             Self::Governor { governor } => write!(f, "frequency governor {governor}"),
             Self::DebugBuild => f.write_str("this build is not optimised"),
             Self::Imported { program } => write!(f, "imported, measured by {program}"),
@@ -249,6 +249,18 @@ fn cached(f: &mut fmt::Formatter<'_>, from_storage_percent: Option<f64>) -> fmt:
         ),
         None => f.write_str("reads may come from the page cache"),
     }
+}
+
+fn noisy(f: &mut fmt::Formatter<'_>, relative_stddev: f64) -> fmt::Result {
+    let percent = relative_stddev * 100.0;
+    write!(f, "throughput varied by {percent:.0} % over time")
+}
+
+fn log_full(f: &mut fmt::Formatter<'_>, requests: u64) -> fmt::Result {
+    write!(
+        f,
+        "the logs lack {requests} requests, for which there was no room: raise log_entries or log_avg_msec"
+    )
 }
 
 fn few_samples(f: &mut fmt::Formatter<'_>, samples: u64, trusted: Option<f64>) -> fmt::Result {

@@ -21,6 +21,7 @@ mod issuer;
 pub mod jobfile;
 pub mod journal;
 pub mod judge;
+pub mod log;
 pub mod manifest;
 pub mod matrix;
 pub mod play;

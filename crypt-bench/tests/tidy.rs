@@ -35,8 +35,8 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["manifest", "summary"],
     &["buckets", "host", "storage", "definition"],
     &[
-        "matrix", "generate", "issuer", "record", "judge", "progress", "dip", "verify", "preset",
-        "trace",
+        "matrix", "generate", "issuer", "record", "log", "judge", "progress", "dip", "verify",
+        "preset", "trace",
     ],
     &["journal", "target", "drive", "play", "jobfile", "fio"],
     &["cell"],

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -94,19 +95,23 @@ pub(super) fn deliver(path: Option<&Path>, text: &str) -> Outcome {
     Sink::open(path, false)?.finish(text)
 }
 
-/// Refuses to put results where one of these files is.
+/// Refuses to write where one of these files is.
 ///
 /// # Errors
-/// Where `path` is the same file as one of `used`, by whatever name.
-pub(super) fn keep_apart<'a>(path: Option<&Path>, used: impl Iterator<Item = &'a Path>) -> Outcome {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    let Some((path, wanted)) = path.and_then(|path| Some((path, identity(path)?))) else {
+/// Where one of `paths` is the same file as one of `used`, by whatever name; `told` says what the path is for.
+pub(super) fn keep_apart<'a>(
+    told: &str,
+    paths: &[&Path],
+    used: impl Iterator<Item = &'a Path>,
+) -> Outcome {
+    if paths.is_empty() {
         return Ok(());
-    };
-    for file in used {
-        if identity(file) == Some(wanted) {
+    }
+    let used: HashMap<Identity, &Path> = used.map(|file| (identity(file), file)).collect();
+    for path in paths {
+        if let Some(file) = used.get(&identity(path)) {
             let message = format!(
-                "--output {}: that is {}, which the jobs need; name another file for the results",
+                "{told} {}: that is {}, which the jobs need; name another file",
                 path.display(),
                 file.display()
             );
@@ -114,6 +119,20 @@ pub(super) fn keep_apart<'a>(path: Option<&Path>, used: impl Iterator<Item = &'a
         }
     }
     Ok(())
+}
+
+/// What makes two paths one file: device and number, or where it does not exist the path itself.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    Found(u64, u64),
+    Missing(PathBuf),
+}
+
+fn identity(path: &Path) -> Identity {
+    match fs::metadata(path) {
+        Ok(found) => Identity::Found(found.dev(), found.ino()),
+        Err(_) => Identity::Missing(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
+    }
 }
 
 /// How to write to standard output.

@@ -90,13 +90,31 @@ pub(super) fn plan(jobs: Vec<Job>) -> Outcome<Plan> {
 /// # Errors
 /// Where `output` is a job file, a key, a trace, or a file of a job.
 pub(super) fn keep_apart(output: Option<&Path>, files: &[String], plan: &Plan) -> Outcome {
+    output::keep_apart("--output", output.as_slice(), needed(files, plan))
+}
+
+/// Nor must logs replace such a file, or results.
+///
+/// # Errors
+/// Where a log is one of them.
+pub(super) fn keep_logs_apart(
+    logs: &[&Path],
+    files: &[String],
+    output: Option<&Path>,
+    plan: &Plan,
+) -> Outcome {
+    output::keep_apart("the log", logs, needed(files, plan).chain(output))
+}
+
+/// Files that jobs are made of or work on.
+fn needed<'a>(files: &'a [String], plan: &'a Plan) -> impl Iterator<Item = &'a Path> {
     let job_files = files.iter().map(Path::new);
     let data = plan.files.iter().map(|file| file.path.as_path());
     let named = plan.jobs.iter().flat_map(|job| {
         let texts = ["crypt_key_file", "read_iolog"].map(|name| job.settings.text(name));
         texts.into_iter().flatten().map(Path::new)
     });
-    output::keep_apart(output, job_files.chain(data).chain(named))
+    job_files.chain(data).chain(named)
 }
 
 /// What a job file got wrong ends the program as bad input does.

@@ -2,7 +2,7 @@
 //! into results (`read`, `latency`, `asked`, `import`).
 //!
 //! Pure. Keys that fio has and that are not measured here are left out, rather than filled with zeros; what fio
-//! does not say is absent from results or a doubt.
+//! does not say is absent from results or a doubt. `log` writes the lines of fio's log files.
 
 #![forbid(unsafe_code)]
 
@@ -11,5 +11,6 @@ pub mod bins;
 pub mod cell;
 pub mod import;
 pub mod latency;
+pub mod log;
 pub mod read;
 pub mod write;

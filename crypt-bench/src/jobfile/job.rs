@@ -10,6 +10,7 @@ use crypt_core::spec::CipherSpec;
 use crypt_core::units::SectorSize;
 
 use super::data::Buffers;
+use super::logs::Logs;
 use super::offsets::Offsets;
 use super::replay::Replay;
 use super::settings::{JobSection, Settings};
@@ -103,6 +104,8 @@ pub struct Job {
     pub verify: Option<Verify>,
     /// A trace to play instead of a pattern.
     pub replay: Option<Replay>,
+    /// What is written down while it runs.
+    pub logs: Option<Logs>,
 }
 
 impl Job {
@@ -161,12 +164,14 @@ impl Job {
             buffers: Buffers::new(&settings)?,
             verify: None,
             replay: None,
+            logs: None,
             position,
             settings,
         };
         job.check()?;
         job.service = files::service(&job)?;
         job.verify = Verify::of(&job)?;
+        job.logs = Logs::of(&job)?;
         Ok(job)
     }
 

@@ -19,6 +19,7 @@ mod expression;
 mod files;
 mod goals;
 pub mod job;
+pub mod logs;
 pub mod offsets;
 pub mod place;
 mod range;

@@ -120,6 +120,16 @@ impl Settings {
         }
     }
 
+    /// How the names of files begin that an option asks for: as it says, or with the name that is given here.
+    #[must_use]
+    pub fn prefix<'a>(&'a self, name: &str, default: &'a str) -> Option<&'a str> {
+        match &self.find(name)?.value {
+            Value::Prefix(Some(prefix)) if !prefix.is_empty() => Some(prefix),
+            Value::Prefix(_) => Some(default),
+            _ => None,
+        }
+    }
+
     /// Whether a flag is set, and not to 0.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
@@ -259,13 +269,19 @@ fn over(new: Value, old: Value) -> Value {
         (Value::Numbers(new), Value::Numbers(old)) => Value::Numbers(fill(new, old)),
         (Value::Ranges(new), Value::Ranges(old)) => Value::Ranges(fill(new, old)),
         (Value::Splits(new), Value::Splits(old)) => Value::Splits(fill(new, old)),
+        (Value::Prefix(None), Value::Prefix(old)) => Value::Prefix(old),
         (new, _) => new,
     }
 }
 
 /// fio cuts `filename=a#b` to `a`.
 fn check_comment(line: &Line, info: &OptionInfo) -> Result<(), String> {
-    if line.glued_comment && matches!(info.kind, Kind::Text | Kind::Paths | Kind::Bytes { .. }) {
+    if line.glued_comment
+        && matches!(
+            info.kind,
+            Kind::Text | Kind::Paths | Kind::Prefix | Kind::Bytes { .. }
+        )
+    {
         let value = line.value.as_deref().unwrap_or_default();
         return Err(format!(
             "{}: a `;` or `#` begins a comment, so the value is `{value}`; put a blank before a \

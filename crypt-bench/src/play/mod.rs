@@ -31,6 +31,7 @@ use crypt_core::request::Request;
 use crate::generate::{Filler, Stream};
 use crate::host::ThreadUse;
 use crate::judge::StorageEvidence;
+use crate::log::{Log, LogRule};
 use crate::record::{DirectionRecorder, Times, Window};
 use crate::trace::Changes;
 
@@ -88,6 +89,8 @@ pub struct Player {
     pub filler: Option<Filler>,
     /// What is written and read is compared.
     pub verification: Option<Verification>,
+    /// Its requests are written down.
+    pub log: Option<LogRule>,
     /// When it waits, what it bears, when it has enough.
     pub conduct: Conduct,
     /// A flush at the end, which counts as the others do.
@@ -121,6 +124,8 @@ pub struct Played {
     pub first_error: Option<(Request, Errno)>,
     /// What came out of comparing blocks.
     pub verified: Option<Verified>,
+    /// Reads and writes that were recorded, over time, once it has ended.
+    pub log: Option<Log>,
     /// A failure ended it.
     pub failed: bool,
     /// The depth at its end: that of the search where there was a latency target.
@@ -209,6 +214,7 @@ fn joined_with(seen: Vec<Option<Played>>, rest: Vec<Played>) -> Vec<Played> {
         .map(|(seen, rest)| match seen {
             Some(mut seen) => {
                 seen.absorb(&rest);
+                seen.log = rest.log;
                 seen
             }
             None => rest,
@@ -269,6 +275,7 @@ mod tests {
             data_seed: Some(1),
             filler: None,
             verification: None,
+            log: None,
             conduct: Conduct::default(),
             end_flush: false,
             delay: Duration::ZERO,

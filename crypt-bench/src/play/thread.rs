@@ -27,6 +27,7 @@ use super::{Played, Player, Shared};
 use crate::generate::{Each, Step, Stream};
 use crate::host::ThreadUse;
 use crate::issuer;
+use crate::log::Log;
 use crate::record::Window;
 use trace::Tape;
 
@@ -65,6 +66,8 @@ pub(super) fn run(
             .filler
             .take_if(|filler| filler.each() == Each::Nothing);
     }
+    // Made before anybody starts: its room is touched.
+    let mut log = player.log.map(Log::new);
     let tape = player.trace.as_ref().map(Tape::open).transpose();
     if opened.is_err() || tape.is_err() {
         shared.abandoned.store(true, Ordering::Relaxed);
@@ -74,6 +77,10 @@ pub(super) fn run(
     let start_ns = started_ns(&player, shared) + nanos(player.delay);
     let mut worker = Worker::new(player, opened?, start_ns, shared.clock);
     worker.tape = tape?;
+    if let Some(log) = &mut log {
+        log.begin(worker.window.start_ns);
+    }
+    worker.log = log;
     if let Some(desk) = desk {
         desk.open(worker.empty(pinned));
     }
@@ -141,6 +148,7 @@ struct Worker {
     /// Requests that were submitted.
     submitted: u64,
     played: Figures,
+    log: Option<Log>,
 }
 
 /// What stands in the way of the next request.
@@ -184,6 +192,7 @@ impl Worker {
             done: Vec::with_capacity(idle.len()),
             slots: vec![Slot::default(); slots],
             played: Figures::new(&window, intended, timed),
+            log: None,
             ramping: !player.ramp.is_zero(),
             pace: Pace::start(player.rates.clone(), start_ns),
             dresses: player.filler.is_some() || when.is_some_and(|when| when != When::Reading),

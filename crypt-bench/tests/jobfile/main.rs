@@ -12,6 +12,7 @@ mod doubts;
 mod examples;
 mod files;
 mod loads;
+mod logs;
 mod mutated;
 mod outputs;
 mod runner;

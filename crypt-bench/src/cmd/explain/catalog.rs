@@ -21,6 +21,7 @@ fn form(kind: Kind) -> String {
     match kind {
         Kind::Text => "text".to_owned(),
         Kind::Paths => "path".to_owned(),
+        Kind::Prefix => "how names of files begin; nothing: with the name of the job".to_owned(),
         Kind::Flag => "nothing, 0 or 1".to_owned(),
         Kind::Bool => "0 or 1".to_owned(),
         Kind::Count { min, max } if max >= u64::from(u32::MAX) => format!("number from {min}"),

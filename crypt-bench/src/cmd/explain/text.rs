@@ -5,15 +5,20 @@
 use std::fmt::Write;
 
 use crate::definition::device::Engine;
+use crate::fio::log::LogKind;
 use crate::jobfile::job::{Access, Job};
+use crate::jobfile::logs::{self, LogFile};
 use crate::jobfile::place::{Copy, FileUse, Place, Plan, Range};
 use crate::jobfile::replay::Replay;
 use crate::jobfile::settings::Setting;
+use crate::jobfile::value::Value;
 use crate::jobfile::verify::Verify;
 use crate::report::format;
 
 /// Most copies of a job that are shown one by one.
 const MOST_SHOWN: usize = 8;
+/// Most logs that are listed.
+const MOST_LOGS: usize = 64;
 
 /// Defaults that are worth a line where nothing is said.
 const DEFAULTS: &[(&str, &str)] = &[
@@ -45,6 +50,7 @@ pub fn text(plan: &Plan) -> String {
         write_job(&mut text, job, &copies);
     }
     write_files(&mut text, &plan.files);
+    write_logs(&mut text, &logs::files(plan));
     text
 }
 
@@ -106,9 +112,11 @@ fn values(job: &Job) -> Vec<(&str, &str, String)> {
 }
 
 fn shown(setting: &Setting) -> &str {
-    match setting.text.as_str() {
-        "" => "1",
-        text => text,
+    match (&setting.value, setting.text.as_str()) {
+        (Value::Prefix(Some(prefix)), _) if !prefix.is_empty() => prefix,
+        (Value::Prefix(_), _) => "as the job",
+        (_, "") => "1",
+        (_, text) => text,
     }
 }
 
@@ -236,5 +244,26 @@ fn write_files(text: &mut String, files: &[FileUse]) {
             file.path.display(),
             file.bytes
         );
+    }
+}
+
+fn write_logs(text: &mut String, logs: &[LogFile]) {
+    if logs.is_empty() {
+        return;
+    }
+    text.push_str("\nlogs, written after the run\n");
+    for log in logs.iter().take(MOST_LOGS) {
+        let what = match log.kind {
+            LogKind::Bandwidth => "throughput",
+            LogKind::Iops => "requests per second",
+            LogKind::Lat => "latency from submission to completion",
+            LogKind::Slat => "latency from submission to issue",
+            LogKind::Clat => "latency from issue to completion",
+        };
+        let threads = format::counted(log.copies.len(), "thread");
+        let _ = writeln!(text, "  {}  {what}, {threads}", log.path.display());
+    }
+    if logs.len() > MOST_LOGS {
+        let _ = writeln!(text, "  ... and {} more", logs.len() - MOST_LOGS);
     }
 }

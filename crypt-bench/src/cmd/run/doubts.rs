@@ -6,7 +6,7 @@
 use crypt_core::clock::Clock;
 
 use super::outcome::Report;
-use super::setup;
+use super::{logs, setup};
 use crate::doubt::Doubt;
 use crate::host;
 use crate::jobfile::job::Job;
@@ -32,7 +32,7 @@ pub(super) fn of(
     let storage = threads
         .first()
         .map_or_else(Default::default, |played| played.storage);
-    judge::judge(&Evidence {
+    let mut doubts = judge::judge(&Evidence {
         cell: &cell,
         achieved: &achieved,
         read: report.read.as_ref(),
@@ -43,7 +43,12 @@ pub(super) fn of(
         storage_read_bytes: None,
         cpus: host::allowed_cpus().len() as u32,
         governor: None,
-    })
+    });
+    let requests = logs::lost(threads);
+    if requests > 0 {
+        doubts.push(Doubt::LogFull { requests });
+    }
+    doubts
 }
 
 /// What the job asks for, in the words of a matrix. What it does not ask for is as it was.

@@ -24,6 +24,7 @@ use super::setup::Setup;
 use crate::jobfile::job::{Access, Crypt, Job};
 use crate::jobfile::place::Plan;
 use crate::jobfile::{self, Surroundings};
+use crate::log::Point;
 use crate::play::{self, Played, Player};
 use crate::result::{DirectionStats, Distribution};
 use crate::target::Permissions;
@@ -214,6 +215,14 @@ fn figures_add_up_whatever_runs() {
                 device,
                 "{name}"
             );
+            if let Some(log) = &played.log {
+                let kept = log.points(played.window.end_ns).map(|point| match point {
+                    Point::Request(_) => 1,
+                    Point::Window { sums, .. } => sums.ios,
+                });
+                let ios = played.read.ios() + played.write.ios();
+                assert_eq!(kept.sum::<u64>() + log.lost(), ios, "{name}: log");
+            }
         }
         let threads: Vec<Option<&Played>> = all.iter().map(Some).collect();
         let reports = outcome::reports(&plan, &threads);

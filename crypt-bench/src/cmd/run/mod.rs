@@ -10,6 +10,8 @@ mod goals;
 mod invariants;
 mod json;
 mod keys;
+mod logs;
+mod memory;
 mod outcome;
 mod publish;
 mod setup;
@@ -25,6 +27,7 @@ use crate::cli::{Failure, Outcome};
 use crate::jobfile::place::Plan;
 use crate::play::Played;
 use crate::target::Permissions;
+use logs::LogFiles;
 use publish::{Format, Publisher};
 use setup::Setup;
 pub use setup::script;
@@ -106,6 +109,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let plan = surroundings::plan(jobs)?;
     surroundings::keep_apart(args.output.as_deref(), &args.files, &plan)?;
+    let logs = LogFiles::prepare(&plan, &args.files, args.output.as_deref())?;
     let permissions = Permissions {
         destroy_data_on: args.destroy_data_on.clone(),
         create: args.create,
@@ -128,6 +132,7 @@ pub fn run(args: &Args) -> Outcome {
         played.extend(more);
     }
     publisher.finish(&plan, &played)?;
+    logs.write(&played)?;
     conclude(&plan, &played, stop.load(Ordering::Relaxed))
 }
 

@@ -13,8 +13,8 @@ use crypt_core::Volume;
 use crypt_core::exec::{WorkerConfig, WorkerPool};
 use crypt_core::policy::PolicySpec;
 
-use super::content;
 use super::keys::Keys;
+use super::{content, memory};
 use crate::cli::{Failure, Outcome};
 use crate::definition::device::{DeviceSpec, Engine};
 use crate::generate::{Random, Script, Span, Stream};
@@ -30,8 +30,6 @@ use crate::target::{self, Permissions, Targets};
 
 /// Seed of what is to repeat, without `randseed`.
 const DEFAULT_SEED: u64 = 0x0c2b_f10e;
-/// Histograms of a thread, in bytes, rounded up.
-const FIGURES_BYTES: u64 = 5 << 20;
 
 /// Devices and workers that the stages share.
 pub(super) struct Setup {
@@ -54,7 +52,7 @@ impl Setup {
     ) -> Outcome<Self> {
         let cells = plan.copies.iter().flat_map(|copy| cells(plan, copy));
         let cells: Vec<CellParams> = cells.collect();
-        check_memory(plan)?;
+        memory::check(plan)?;
         check_cpus(plan)?;
         let keys = Keys::draw()?;
         keys.check(plan)?;
@@ -171,6 +169,7 @@ impl Setup {
             verification: content::verification(job, self.fresh_seed)?,
             data_seed: (job.writes() && filler.is_none()).then(|| random.next()),
             filler,
+            log: job.logs.as_ref().map(|logs| logs.rule(job, copy)),
             conduct: Conduct::default(),
             end_flush: job.settings.flag("end_fsync") && job.writes(),
             delay: Duration::from_micros(delay_us),
@@ -210,7 +209,7 @@ fn conduct(stage: &[&Copy], index: usize, job: &Job) -> Conduct {
 }
 
 /// Plain system calls are one at a time.
-fn depth(job: &Job) -> u32 {
+pub(super) fn depth(job: &Job) -> u32 {
     match job.access {
         Access::File(Engine::Sync) => 1,
         _ => job.depth,
@@ -354,28 +353,6 @@ fn access(job: &Job) -> Rw {
         false if job.pattern.rw.is_random() => Rw::RandRead,
         false => Rw::Read,
     }
-}
-
-/// The slots of the largest stage must fit beside the figures of all, before anything starts.
-fn check_memory(plan: &Plan) -> Outcome {
-    let available_bytes = host::available_memory_bytes().map_or(u64::MAX, |bytes| bytes / 4 * 3);
-    let threads = plan.copies.len() as u64;
-    let limit_bytes = available_bytes.saturating_sub(threads * FIGURES_BYTES);
-    for copies in plan.copies.chunk_by(|one, next| one.stage == next.stage) {
-        let needed = copies.iter().fold(0_u64, |sum, copy| {
-            let job = &plan.jobs[copy.job];
-            let slot = job.largest_bytes().next_multiple_of(4096);
-            sum.saturating_add((2 * slot).saturating_mul(u64::from(depth(job))))
-        });
-        if needed > limit_bytes {
-            return Err(Failure::usage(format!(
-                "stage {} needs {needed} bytes of memory (threads x iodepth x 2 x the largest block), more \
-                 than the {limit_bytes} bytes that are free beside the figures of {threads} threads; use a smaller iodepth, bs or numjobs",
-                copies.first().map_or(1, |copy| copy.stage + 1)
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn check_cpus(plan: &Plan) -> Outcome {

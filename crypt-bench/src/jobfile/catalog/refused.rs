@@ -27,11 +27,12 @@ const REFUSED: &[(&str, &str)] = &[
          verify_state_save verifysort verifysort_nr verify_header_seed verify_write_sequence",
     ),
     (
-        "not supported yet; remove it (`matrix` keeps throughput over time in its results)",
-        "write_bw_log write_lat_log write_iops_log write_hist_log log_avg_msec log_hist_msec \
-         log_hist_coarseness log_max_value log_window_value log_entries log_offset log_prio \
+        "not supported: logs are those of write_bw_log, write_iops_log and write_lat_log, with log_avg_msec, \
+         per_job_logs and log_entries; remove it",
+        "write_hist_log log_hist_msec \
+         log_hist_coarseness log_max_value log_window_value log_offset log_prio \
          log_compression log_compression_cpus log_store_compressed log_unix_epoch \
-         log_alternate_epoch log_alternate_epoch_clock_id per_job_logs bwavgtime iopsavgtime \
+         log_alternate_epoch log_alternate_epoch_clock_id bwavgtime iopsavgtime \
          log_issue_time",
     ),
     (

@@ -29,6 +29,8 @@ pub enum Kind {
     Text,
     /// A path; several with `:` between them.
     Paths,
+    /// Nothing, or the beginning of a file's name.
+    Prefix,
     /// Nothing, or 0 or 1.
     Flag,
     /// 0 or 1.
@@ -86,6 +88,8 @@ pub enum Kind {
 pub enum Value {
     /// Of [`Kind::Text`], [`Kind::Paths`] and [`Kind::Choice`].
     Text(String),
+    /// Of [`Kind::Prefix`]; `None` leaves what was there before, an empty one is that of no name.
+    Prefix(Option<String>),
     /// Of [`Kind::Flag`] and [`Kind::Bool`].
     Flag(bool),
     /// Of [`Kind::Count`] and [`Kind::Size`].
@@ -122,14 +126,16 @@ pub fn parse(kind: Kind, text: Option<&str>, units: Units) -> Result<Value, Stri
     let Some(text) = text else {
         return match kind {
             Kind::Flag => Ok(Value::Flag(true)),
+            Kind::Prefix => Ok(Value::Prefix(None)),
             _ => Err("needs a value: write NAME=VALUE".to_owned()),
         };
     };
-    if text.is_empty() {
+    if text.is_empty() && kind != Kind::Prefix {
         return Err("has an empty value".to_owned());
     }
     match kind {
         Kind::Text | Kind::Paths => Ok(Value::Text(text.to_owned())),
+        Kind::Prefix => Ok(Value::Prefix(Some(text.to_owned()))),
         Kind::Flag | Kind::Bool => flag(text).map(Value::Flag),
         Kind::Count { min, max } => counted(text, units, min, max).map(Value::Number),
         Kind::Size => amount(text, units).map(Value::Number),
@@ -191,9 +197,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const KINDS: [Kind; 19] = [
+    const KINDS: [Kind; 20] = [
         Kind::Text,
         Kind::Paths,
+        Kind::Prefix,
         Kind::Flag,
         Kind::Bool,
         Kind::Count { min: 1, max: 100 },
@@ -230,10 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn flags_need_no_value_and_nothing_else_goes_without() {
+    fn flags_and_names_of_logs_need_no_value_and_nothing_else_goes_without() {
         let units = Units::default();
         assert_eq!(parse(Kind::Flag, None, units), Ok(Value::Flag(true)));
         assert_eq!(parse(Kind::Flag, Some("0"), units), Ok(Value::Flag(false)));
+        assert_eq!(parse(Kind::Prefix, None, units), Ok(Value::Prefix(None)));
+        let empty = Value::Prefix(Some(String::new()));
+        assert_eq!(parse(Kind::Prefix, Some(""), units), Ok(empty));
         assert!(parse(Kind::Bool, None, units).is_err());
         assert!(parse(Kind::Bool, Some("2"), units).is_err());
         assert!(parse(Kind::Text, Some(""), units).is_err());

@@ -60,6 +60,7 @@ impl Worker {
         let figures = self.played;
         let mut played = figures.into_played(window, facts, pinned, Some(usage), depth);
         played.storage = self.player.storage;
+        played.log = self.log;
         played.verified = self.verifier.map(|verifier| verifier.verified);
         played
     }

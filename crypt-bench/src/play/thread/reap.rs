@@ -108,6 +108,9 @@ impl Worker {
             Op::Write => self.played.write.record(timing, bytes, slice),
             _ => return self.played.flush.record(timing, bytes, slice),
         }
+        if let Some(log) = &mut self.log {
+            log.record(timing, bytes, direction == 1);
+        }
         if let Some(lateness) = &mut self.played.lateness {
             lateness.record(timing.submitted_ns.saturating_sub(slot.due_ns));
         }
@@ -145,6 +148,9 @@ impl Worker {
                 let rest_ns = self.window.end_ns.saturating_sub(self.seen_ns).max(1);
                 self.window = Window::new(self.seen_ns, rest_ns);
                 self.played.restart(&self.window);
+                if let Some(log) = &mut self.log {
+                    log.begin(self.window.start_ns);
+                }
             }
         }
     }
