@@ -38,6 +38,20 @@ fn fio_is_here() -> bool {
     true
 }
 
+/// Job files that fio can understand: those without options of our own, which it does not have.
+fn shared_names() -> Vec<String> {
+    let (shared, own): (Vec<String>, Vec<String>) = names().into_iter().partition(|name| {
+        let sections = source::read(name, &Folder::default()).unwrap();
+        let mut lines = sections.iter().flat_map(|section| &section.lines);
+        !lines.any(|line| line.name.starts_with("crypt_"))
+    });
+    for name in &own {
+        println!("skipped: {name}: fio has no crypt_ options");
+    }
+    assert_eq!(own, ["70-crypt.fio"]);
+    shared
+}
+
 /// An option with its value, variables replaced.
 type Pair = (String, Option<String>);
 
@@ -144,7 +158,7 @@ fn the_options_of_every_section_are_those_that_fio_sees() {
     if !fio_is_here() {
         return;
     }
-    for name in names() {
+    for name in shared_names() {
         let output = fio(&["--parse-only", "--showcmd", &name]).unwrap();
         let sections = source::read(&name, &Folder::default()).unwrap();
         assert_eq!(command(&sections), shown(&output), "{name}");
@@ -162,7 +176,7 @@ fn every_number_is_the_one_that_fio_reads() {
         return;
     }
     let mut compared = 0;
-    for name in names() {
+    for name in shared_names() {
         let output = fio(&["--debug=parse", "--parse-only", &name]).unwrap();
         let mut theirs = parsed(&output)
             .into_iter()
@@ -240,8 +254,6 @@ fn every_option_that_is_supported_is_in_a_job_file() {
         .iter()
         .map(|info| info.name)
         .filter(|name| !used.contains(name))
-        // fio does not know these.
-        .filter(|name| !name.starts_with("crypt_"))
         .collect();
     assert_eq!(
         missing,

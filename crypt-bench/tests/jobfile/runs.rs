@@ -6,6 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::common::folder;
 use crate::runner::{jobs, place, run, stderr, succeed};
 
 #[test]
@@ -137,6 +138,39 @@ fn encrypted_jobs_report_like_others_whatever_the_policy() {
         message.contains("a.fio:4: crypt_key_file: disk has 1048576 bytes"),
         "{message}"
     );
+}
+
+#[test]
+fn the_job_file_with_options_of_our_own_runs_as_it_is() {
+    let place = place();
+    fs::create_dir(place.path().join("parts")).unwrap();
+    fs::copy(
+        folder().join("parts/key.txt"),
+        place.path().join("parts/key.txt"),
+    )
+    .unwrap();
+    let text = fs::read_to_string(folder().join("70-crypt.fio")).unwrap();
+    let jobs = jobs(&place, &text, "--create");
+    let names: Vec<&str> = jobs
+        .iter()
+        .map(|j| j["jobname"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["inline", "workqueue", "adaptive", "cbc", "plain"]);
+    for (job, name) in jobs.iter().zip(names) {
+        assert_eq!(
+            (&job["error"], &job["write"]["io_bytes"]),
+            (&0.into(), &65536.into())
+        );
+        let verified = &job["crypt_bench"]["verify"];
+        assert_eq!(
+            (&verified["blocks"], &verified["mismatches"]),
+            (&8.into(), &0.into())
+        );
+        let data = fs::read(place.path().join(format!("{name}.0.0"))).unwrap();
+        // The magic number of a header that is not encrypted.
+        let is_plain = data.chunks(8192).all(|block| block[..2] == [0xca, 0xac]);
+        assert_eq!(is_plain, name == "plain", "{name}: {:x?}", &data[..4]);
+    }
 }
 
 #[test]
