@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
+
 use serde::{Deserialize, Serialize};
 
 use crate::doubt::Doubt;

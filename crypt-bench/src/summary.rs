@@ -146,8 +146,10 @@ impl Moments {
         }
         let delta = other.mean_ns - self.mean_ns;
         Self {
-            samples: self.samples + other.samples,
-            over_range_samples: self.over_range_samples + other.over_range_samples,
+            samples: self.samples.saturating_add(other.samples),
+            over_range_samples: self
+                .over_range_samples
+                .saturating_add(other.over_range_samples),
             min_ns: self.min_ns.min(other.min_ns),
             max_ns: self.max_ns.max(other.max_ns),
             mean_ns: self.mean_ns + delta * m / (n + m),
@@ -164,9 +166,9 @@ fn rank(samples: u64, per_10_000: u64) -> u64 {
 /// The `rank`-th smallest value, to the histogram's precision; ranks beyond it (samples out of
 /// range) give its end, which clamping turns into the maximum.
 fn value_at_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
-    let mut seen = 0;
+    let mut seen = 0_u64;
     for step in histogram.iter_recorded() {
-        seen += step.count_at_value();
+        seen = seen.saturating_add(step.count_at_value());
         if seen >= rank {
             return step.value_iterated_to();
         }

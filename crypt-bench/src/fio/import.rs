@@ -88,18 +88,49 @@ fn record(
         return Err("it has trims, which results have no place for".to_owned());
     }
     let asked = Asked::new(document, first, entries.len() as u32, said)?;
-    let exact = document.version.starts_with(OWN);
+    let exact = is_own(document);
     let read = stats(entries, |entry| &entry.read, exact).map_err(|why| format!("read.{why}"))?;
     let write =
         stats(entries, |entry| &entry.write, exact).map_err(|why| format!("write.{why}"))?;
     let depth = Depth::of(entries, asked.cell.depth);
     let achieved = achieved(&asked.cell, entries, [&read, &write], depth);
+    let mut record = ResultRecord {
+        schema_version: SCHEMA_VERSION,
+        cell_hash: String::new(),
+        cell: asked.cell.clone(),
+        repeat: 1,
+        sequence: 0,
+        started_unix_ms: first.job_start.unwrap_or(0),
+        achieved,
+        read,
+        write,
+        slice_ns: 0,
+        cpu: cpu(entries),
+        doubts: Vec::new(),
+        mark: String::new(),
+    };
+    record.check()?;
+    record.doubts = doubts(document, entries, beside, &asked, depth, &record);
+    Ok(record)
+}
+
+/// Everything that is to be said about a record, the worst first and each once.
+fn doubts(
+    document: &Document,
+    entries: &[&Entry],
+    beside: u32,
+    asked: &Asked,
+    depth: Option<Depth>,
+    record: &ResultRecord,
+) -> Vec<Doubt> {
+    let exact = is_own(document);
+    let directions = [&record.read, &record.write];
     let mut doubts = vec![Doubt::Imported {
         program: document.version.clone(),
     }];
-    doubts.extend(unsaid(&asked, depth, beside, exact));
-    doubts.extend([&read, &write].into_iter().flatten().flat_map(coarse));
-    doubts.extend(judged(&asked, &achieved, [&read, &write], depth));
+    doubts.extend(unsaid(asked, depth, beside, exact));
+    doubts.extend(directions.into_iter().flatten().flat_map(coarse));
+    doubts.extend(judged(asked, &record.achieved, directions, depth));
     doubts.extend(own_doubts(entries).filter_map(|doubt| match doubt {
         OwnDoubt::Typed(doubt) => Some(doubt.clone()),
         _ => None,
@@ -111,21 +142,17 @@ fn record(
         new
     });
     doubts.sort_by_key(|doubt| !doubt.invalidates());
-    Ok(ResultRecord {
-        schema_version: SCHEMA_VERSION,
-        cell_hash: String::new(),
-        cell: asked.cell,
-        repeat: 1,
-        sequence: 0,
-        started_unix_ms: first.job_start.unwrap_or(0),
-        achieved,
-        read,
-        write,
-        slice_ns: 0,
-        cpu: cpu(entries),
-        doubts,
-        mark: String::new(),
-    })
+    doubts
+}
+
+/// Whether this program wrote it.
+fn is_own(document: &Document) -> bool {
+    document.version.starts_with(OWN)
+}
+
+/// What is beyond 64 bits is refused with the record.
+fn sum(figures: impl Iterator<Item = u64>) -> u64 {
+    figures.fold(0, u64::saturating_add)
 }
 
 /// One direction of all copies; `None` where nothing completed.
@@ -142,8 +169,8 @@ fn stats(
     let Some(&first) = parts.first() else {
         return Ok(None);
     };
-    let ios: u64 = parts.iter().map(|part| part.total_ios).sum();
-    let bytes: u64 = parts.iter().map(|part| part.io_bytes).sum();
+    let ios = sum(parts.iter().map(|part| part.total_ios));
+    let bytes = sum(parts.iter().map(|part| part.io_bytes));
     let runtime_ms = parts
         .iter()
         .map(|part| part.runtime)
@@ -221,8 +248,8 @@ fn achieved(
     depth: Option<Depth>,
 ) -> Achieved {
     let both = || [read, write].into_iter().flatten();
-    let ios: u64 = both().map(|stats| stats.ios).sum();
-    let bytes: u64 = both().map(|stats| stats.bytes).sum();
+    let ios = sum(both().map(|stats| stats.ios));
+    let bytes = sum(both().map(|stats| stats.bytes));
     let per_io = |amount: u64| (ios > 0).then(|| amount as f64 / ios as f64);
     let runtimes = entries
         .iter()
@@ -233,11 +260,10 @@ fn achieved(
         rwmixread_percent: per_io(read.as_ref().map_or(0, |stats| stats.ios))
             .map(|share| 100.0 * share),
         block_size_bytes_mean: per_io(bytes),
-        runtime_ns: runtimes.max().unwrap_or(0) * 1_000_000,
-        errors: entries
+        runtime_ns: runtimes.max().unwrap_or(0).saturating_mul(1_000_000),
+        errors: sum(entries
             .iter()
-            .map(|entry| entry.total_err.max(u64::from(entry.error != 0)))
-            .sum(),
+            .map(|entry| entry.total_err.max(u64::from(entry.error != 0)))),
         first_error: failed.map(|entry| format!("{}: error {}", entry.jobname, entry.error)),
         engine: cell.engine.clone(),
         direct: cell.direct,
@@ -407,6 +433,24 @@ mod tests {
     fn imported(jobs: &[Value], said: &Said) -> Result<Vec<ResultRecord>, String> {
         let document = json!({ "fio version": "fio-3.33", "jobs": jobs }).to_string();
         records(&read::document(&document).unwrap(), said)
+    }
+
+    #[test]
+    fn figures_beyond_all_runs_are_named() {
+        for (place, name) in [
+            ("/read/runtime", "achieved.runtime_ns"),
+            ("/read/io_bytes", "read.bytes"),
+            ("/read/total_ios", "read.ios"),
+            ("/total_err", "achieved.errors"),
+        ] {
+            let mut job = entry(&options());
+            job["total_err"] = json!(0);
+            // Other directions and copies must not push a sum beyond 64 bits.
+            job["write"] = job["read"].clone();
+            *job.pointer_mut(place).unwrap() = json!(u64::MAX);
+            let why = imported(&[job.clone(), job], &said("inline")).unwrap_err();
+            assert!(why.contains(&format!("{name}: ")), "{why}");
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn from_bins(bins: &BTreeMap<String, u64>, mut moments: Moments) -> Result<Distr
         let value_ns = bucket(name)?;
         counted = counted.saturating_add(count);
         if value_ns == last_ns && moments.max_ns >= first_ns + width_ns {
-            moments.over_range_samples += count;
+            moments.over_range_samples = moments.over_range_samples.saturating_add(count);
             continue;
         }
         histogram

@@ -99,7 +99,7 @@ fn simplest(lengths: Lengths) -> Lengths {
 fn mean(lengths: &Lengths) -> f64 {
     match lengths {
         Lengths::Fixed(bytes) => *bytes as f64,
-        Lengths::Range { min, .. } => (min + lengths.largest()) as f64 / 2.0,
+        Lengths::Range { min, .. } => (*min as f64 + lengths.largest() as f64) / 2.0,
         Lengths::Split(parts) => parts
             .iter()
             .map(|&(bytes, weight)| bytes as f64 * f64::from(weight) / 100.0)
@@ -224,6 +224,8 @@ mod tests {
         assert!(blocks.are_multiples_of(Rw::Write, 1 << 20));
         let mean_kib = blocks.mean(0.5) / 1024.0;
         assert!((mean_kib - (0.5 * (0.6 * 64.0 + 0.4 * 1024.0) + 1024.0)).abs() < 1e-9);
+        let widest: Blocks = format!("1-{}", u64::MAX).parse().unwrap();
+        assert!(widest.mean(0.5).is_finite());
         assert!(("4k-12k".parse::<Blocks>().unwrap().mean(1.0) - 8192.0).abs() < 1e-9);
     }
 

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crypt_core::device::file::starts_bytes;
 
@@ -56,6 +56,8 @@ pub struct Plan {
     pub copies: Vec<Copy>,
     /// The files, each once.
     pub files: Vec<FileUse>,
+    /// Where each stands in `files`.
+    index: HashMap<PathBuf, usize>,
 }
 
 impl Copy {
@@ -72,10 +74,7 @@ impl Plan {
     ///
     /// # Errors
     /// A range that is not there or is too small, a file that would have to grow.
-    pub fn new(
-        jobs: Vec<Job>,
-        size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
-    ) -> Result<Self, Refusal> {
+    pub fn new(jobs: Vec<Job>, size_of: &dyn Fn(&Path) -> Option<u64>) -> Result<Self, Refusal> {
         let mut copies = Vec::new();
         let mut files = Files::default();
         let (mut stage, mut group, mut jobs_in_group) = (0, 0, 0);
@@ -102,13 +101,20 @@ impl Plan {
             }
         }
         for copy in &mut copies {
-            set_bases(copy, &files.uses)?;
+            set_bases(copy, &files)?;
         }
         Ok(Self {
             jobs,
             copies,
             files: files.uses,
+            index: files.index,
         })
+    }
+
+    /// What is known of a file that jobs use.
+    #[must_use]
+    pub fn file(&self, path: &Path) -> Option<&FileUse> {
+        self.files.get(*self.index.get(path)?)
     }
 
     /// Number of stages.
@@ -119,13 +125,13 @@ impl Plan {
 }
 
 /// The files of a copy stand one behind the other, as they will be when they are opened.
-fn set_bases(copy: &mut Copy, files: &[FileUse]) -> Result<(), Refusal> {
+fn set_bases(copy: &mut Copy, files: &Files) -> Result<(), Refusal> {
     let size_of = |range: &Range| {
         let Place::File(path) = &range.place else {
             return 0;
         };
-        let file = files.iter().find(|file| file.path == *path);
-        file.map_or(0, |file| file.bytes)
+        let file = files.index.get(path).map(|at| files.uses[*at].bytes);
+        file.unwrap_or(0)
     };
     let sizes: Vec<u64> = copy.ranges.iter().map(size_of).collect();
     for (range, base_bytes) in copy.ranges.iter_mut().zip(starts_bytes(sizes)) {
@@ -164,7 +170,7 @@ fn place(
     job: &Job,
     index: usize,
     number: u32,
-    size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
+    size_of: &dyn Fn(&Path) -> Option<u64>,
 ) -> Result<Copy, Refusal> {
     if let Some(replay) = &job.replay {
         return replay.place(job, index, number, size_of);
@@ -192,6 +198,17 @@ fn total(job: &Job, len: u64) -> Result<Option<u64>, Refusal> {
         Some(Share::Bytes(0)) | None => len - len % job.smallest_bytes().max(1),
         Some(share) => share.bytes_of(len),
     };
+    if once == 0 {
+        let option = match job.settings.share("io_size") {
+            Some(Share::Percent(_)) => "io_size",
+            _ => "size",
+        };
+        let block = job.smallest_bytes();
+        let message = format!(
+            "{option}: less than a block of {block} bytes, so nothing would be transferred"
+        );
+        return Err(job.refuse(option, message));
+    }
     match once.checked_mul(job.loops) {
         Some(total) => Ok(Some(total)),
         None => Err(job.refuse("loops", "more bytes than 64 bits can count")),
@@ -206,12 +223,7 @@ struct Files {
 }
 
 impl Files {
-    fn note(
-        &mut self,
-        range: &Range,
-        job: &Job,
-        size_of: &dyn Fn(&std::path::Path) -> Option<u64>,
-    ) {
+    fn note(&mut self, range: &Range, job: &Job, size_of: &dyn Fn(&Path) -> Option<u64>) {
         let Place::File(path) = &range.place else {
             return;
         };
@@ -237,7 +249,6 @@ impl Files {
 mod tests {
     use super::super::testing::Fake;
     use super::*;
-    use std::path::Path;
 
     /// One file, `/disk`, of 1 MiB.
     fn plan(text: &str) -> Result<Plan, Refusal> {
@@ -340,6 +351,10 @@ mod tests {
             ("filename=/disk:/none", "/none does not exist"),
             ("filename=/disk\nfilesize=2m", "a file is never made longer"),
             ("filename=/disk\noffset=100", "multiple of the sector size"),
+            (
+                "filename=/none\nsize=1\nfilesize=1m",
+                "a.fio:3: size: less than a block of 4096 bytes",
+            ),
             ("filename=/disk\nwait_for=z", "no such job above"),
             (
                 "filename=/disk\nsize=4k\noffset=9223372036854775296",

@@ -78,7 +78,8 @@ fn record(line: &str) -> Result<ResultRecord, String> {
     let broken =
         |error: serde_json::Error| format!("not a result, at column {}: {error}", error.column());
     check(&serde_json::from_str(line).map_err(broken)?)?;
-    let record = serde_json::from_str(line).map_err(broken)?;
+    let record: ResultRecord = serde_json::from_str(line).map_err(broken)?;
+    record.check()?;
     if is_sealed(line) {
         Ok(record)
     } else {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -18,11 +19,10 @@ use crate::result::CellParams;
 /// # Errors
 /// What is missing or not allowed, and what to do about it.
 pub fn check(cells: &[CellParams], permissions: &Permissions) -> Result<(), String> {
-    let mut seen: Vec<(&str, bool, bool)> = Vec::new();
+    let mut seen = HashSet::new();
     for cell in cells {
         let use_of_device = (cell.device.as_str(), cell.rw.writes(), cell.direct);
-        if !seen.contains(&use_of_device) {
-            seen.push(use_of_device);
+        if seen.insert(use_of_device) {
             check_one(cell, permissions)?;
         }
     }

@@ -11,6 +11,7 @@
 mod check;
 mod make;
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -138,16 +139,16 @@ impl Targets {
             created: permissions.created.clone(),
             ..Self::default()
         };
+        let needs = needs(cells);
         for cell in cells {
+            let bytes = needs.get(cell.device.as_str()).copied().unwrap_or(0);
             match cell.device.parse()? {
                 DeviceSpec::Scratch(folder) if targets.scratch(&cell.device).is_none() => {
-                    let bytes = largest(cells, &cell.device);
                     say(&format!("writing a scratch file of {}", Size(bytes)));
                     let scratch = make_scratch(&cell.device, folder.as_deref(), bytes, stop)?;
                     targets.scratch.push(scratch);
                 }
                 DeviceSpec::File(path) if !path.exists() => {
-                    let bytes = largest(cells, &cell.device);
                     say(&format!("writing {}: {}", path.display(), Size(bytes)));
                     targets.created.push(create_file(&path, bytes, stop)?);
                 }
@@ -312,13 +313,15 @@ fn evidence(path: &Path, used_bytes: u64) -> StorageEvidence {
     }
 }
 
-/// Bytes that the cells need of a shared file.
-fn largest(cells: &[CellParams], device: &str) -> u64 {
-    let needs = cells.iter().filter(|cell| cell.device == device);
+/// Bytes that the cells need of each device.
+fn needs(cells: &[CellParams]) -> HashMap<&str, u64> {
+    let mut needs = HashMap::new();
+    for cell in cells {
+        let bytes = cell.size_bytes.saturating_mul(u64::from(cell.devices));
+        let most = needs.entry(cell.device.as_str()).or_insert(bytes);
+        *most = bytes.max(*most);
+    }
     needs
-        .map(|cell| cell.size_bytes.saturating_mul(u64::from(cell.devices)))
-        .max()
-        .unwrap_or(0)
 }
 
 /// Memory that a cell's devices take, in bytes.

@@ -307,11 +307,8 @@ fn cell(plan: &Plan, job: &Job, range: &Range) -> CellParams {
     let (device, size_bytes) = match &range.place {
         Place::Null => (DeviceSpec::Null, range.start_bytes + range.len_bytes),
         Place::File(path) => {
-            let file = plan.files.iter().find(|file| file.path == *path);
-            (
-                DeviceSpec::File(path.clone()),
-                file.map_or(0, |file| file.bytes),
-            )
+            let bytes = plan.file(path).map_or(0, |file| file.bytes);
+            (DeviceSpec::File(path.clone()), bytes)
         }
     };
     let engine = match job.access {
