@@ -130,13 +130,15 @@ fn root() -> &'static Path {
 
 fn sources() -> Vec<Source> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = ["crypt-core", "crypt-bench", "benches"]
+    let mut folders: Vec<PathBuf> = ["crypt-core", "crypt-bench", "benches", "fuzz"]
         .map(|name| root().join(name))
         .to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("target") {
+            // What cargo builds is beside a manifest; a module may have the same name.
+            let built = path.ends_with("target") && folder.join("Cargo.toml").exists();
+            if path.is_dir() && !built {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap();

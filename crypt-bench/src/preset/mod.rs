@@ -153,10 +153,14 @@ impl Preset {
                 names.join(", ")
             ));
         };
-        Self::parse(name, plan, table).map_err(|error| format!("--preset {name}: {error}"))
+        Self::read(name, plan, table).map_err(|error| format!("--preset {name}: {error}"))
     }
 
-    fn parse(name: &'static str, plan: &str, table: &str) -> Result<Self, String> {
+    /// A preset from its definition and its published table.
+    ///
+    /// # Errors
+    /// What is wrong in one of them, with its line.
+    pub fn read(name: &'static str, plan: &str, table: &str) -> Result<Self, String> {
         let mut plan: Plan = toml::from_str(plan).map_err(|error| error.to_string())?;
         let policies = plan.column.iter().map(|column| column.policy.clone());
         plan.matrix.policy = policies.collect();

@@ -141,12 +141,13 @@ fn figures_of(row: &Row<'_>) -> Result<Vec<Figure>, String> {
         if text.is_empty() {
             continue;
         }
-        let value = text.parse();
+        let value = text.parse().ok();
+        let value = value.filter(|value: &f64| (0.0..1e15).contains(value));
         figures.push(Figure {
             workload: workload.clone(),
             target: target.to_owned(),
             measure,
-            value: value.map_err(|_| format!("{heading}: `{text}` is not a number"))?,
+            value: value.ok_or_else(|| format!("{heading}: `{text}` is not a figure"))?,
         });
     }
     Ok(figures)

@@ -203,8 +203,13 @@ fn broken_tables_are_named_with_their_line() {
         ("a,mb_s\n", ""),
         ("device,mb_s\nx\n", "line 2: 1 fields under 2 headings"),
         (
+            "device,mb_s\nx,nan\n",
+            "line 2: mb_s: `nan` is not a figure",
+        ),
+        ("device,mb_s\nx,1e308\n", "`1e308` is not a figure"),
+        (
             "# c\ndevice,mb_s\nx,fast\n",
-            "line 3: mb_s: `fast` is not a number",
+            "line 3: mb_s: `fast` is not a figure",
         ),
         (
             "bs,mb_s\n4k,1\n",

@@ -1,0 +1,8 @@
+//! libFuzzer's way into [`crypt_fuzz::targets::results`].
+
+#![no_main]
+#![forbid(unsafe_code)]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    crypt_fuzz::targets::results::check(input);
+});
