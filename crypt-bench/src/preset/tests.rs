@@ -206,7 +206,10 @@ fn broken_tables_are_named_with_their_line() {
             "device,mb_s\nx,nan\n",
             "line 2: mb_s: `nan` is not a figure",
         ),
-        ("device,mb_s\nx,1e308\n", "`1e308` is not a figure"),
+        (
+            "device,mb_s\nx,1e308\n",
+            "line 2: mb_s: `1e308` is not a figure",
+        ),
         (
             "# c\ndevice,mb_s\nx,fast\n",
             "line 3: mb_s: `fast` is not a figure",
