@@ -14,7 +14,7 @@ use super::value::Pattern;
 use super::{Refusal, Surroundings};
 use crate::generate::Lengths;
 use crate::result::Rw;
-use crate::trace::{Changes, Kind, Reader, Summary};
+use crate::trace::{Changes, Kind, Reader, Stage, Summary};
 
 /// Options that a trace leaves nothing to.
 const REPLACED: &[&str] = &[
@@ -60,8 +60,8 @@ const DEPENDENT: &[&str] = &[
 pub struct Replay {
     /// The trace's file.
     pub path: String,
-    /// What it plays on.
-    pub target: String,
+    /// What it plays on instead of its own files.
+    pub redirect: Option<String>,
     /// What is changed.
     pub changes: Changes,
     /// Percent of the trace's speed; `None` for as fast as possible, in order.
@@ -90,20 +90,28 @@ impl Replay {
             let message = "read_iolog: one trace per job; write one job for each";
             return Err(job.refuse("read_iolog", message));
         }
-        let changes = changes(job)?;
+        let mut changes = changes(job)?;
         let refuse =
             |message: String| job.refuse("read_iolog", format!("read_iolog: {path}: {message}"));
         let input = surroundings.lines(path).map_err(refuse)?;
-        let reader =
-            Reader::new(input, changes.clone()).map_err(|error| refuse(error.to_string()))?;
-        let summary = Summary::of(reader).map_err(|error| refuse(error.to_string()))?;
+        let summary_of = |input, changes: &Changes| {
+            let reader = Reader::new(input, changes.clone());
+            let summary = reader.and_then(Summary::of);
+            summary.map_err(|error| refuse(error.to_string()))
+        };
+        let mut summary = summary_of(input, &changes)?;
+        if summary.of_devices && summary.reads + summary.writes == 0 {
+            changes.stage = Stage::Issued;
+            let again = surroundings.lines(path).map_err(refuse)?;
+            summary = summary_of(again, &changes)?;
+        }
         if summary.reads + summary.writes == 0 {
             return Err(refuse(
                 "there is neither a read nor a write in it".to_owned(),
             ));
         }
         Ok(Some(Self {
-            target: target(job, &summary)?,
+            redirect: settings.text("replay_redirect").map(str::to_owned),
             path: path.to_owned(),
             changes,
             speed_percent: (!settings.flag("replay_no_stall"))
@@ -126,10 +134,10 @@ impl Replay {
         job.replay = Some(self);
     }
 
-    /// Where a copy of its job plays: from the start of the file to the end of the last request.
+    /// Where a copy of its job plays: from the start of each file to the end of its last request.
     ///
     /// # Errors
-    /// A file that is too short.
+    /// A file that is too short, and a device that is not there.
     pub fn place(
         &self,
         job: &Job,
@@ -137,36 +145,74 @@ impl Replay {
         number: u32,
         size_of: &dyn Fn(&Path) -> Option<u64>,
     ) -> Result<Copy, Refusal> {
-        let place = match job.access {
-            Access::Null => Place::Null,
-            Access::File(_) => Place::File(PathBuf::from(&self.target)),
-        };
-        let end = self.summary.end_bytes;
-        if let Place::File(path) = &place
-            && let Some(bytes) = size_of(path).filter(|bytes| *bytes < end)
-        {
-            let message = format!(
-                "read_iolog: the trace ends at byte {end}, but {} has {bytes} bytes, and a file is never made longer; \
-                 use a longer one, or add replay_scale=NUMBER",
-                path.display()
-            );
-            return Err(job.refuse("read_iolog", message));
+        let ranges = self.ranges(job);
+        for range in &ranges {
+            if let Place::File(path) = &range.place {
+                let fits = self.fits(path, range.len_bytes, size_of(path));
+                fits.map_err(|message| job.refuse("read_iolog", format!("read_iolog: {message}")))?;
+            }
         }
         Ok(Copy {
             job: index,
             number,
-            ranges: vec![Range {
-                place,
-                base_bytes: 0,
-                start_bytes: 0,
-                len_bytes: end,
-            }],
+            ranges,
             total_bytes: Some(self.summary.bytes),
             total_ios: None,
             stage: 0,
             group: 0,
             after: None,
         })
+    }
+}
+
+impl Replay {
+    /// Each file of the trace by itself, or all requests in one place.
+    fn ranges(&self, job: &Job) -> Vec<Range> {
+        let range = |place, len_bytes| Range {
+            place,
+            base_bytes: 0,
+            start_bytes: 0,
+            len_bytes,
+        };
+        let file = |path: &str| Place::File(PathBuf::from(path));
+        match (job.access, &self.redirect) {
+            (Access::Null, _) => vec![range(Place::Null, self.summary.end_bytes())],
+            (_, Some(path)) => vec![range(file(path), self.summary.end_bytes())],
+            (_, None) => {
+                let files = self.summary.files.iter();
+                files
+                    .map(|found| range(file(&found.name), found.end_bytes))
+                    .collect()
+            }
+        }
+    }
+
+    fn fits(&self, path: &Path, end: u64, found_bytes: Option<u64>) -> Result<(), String> {
+        let path = path.display();
+        match found_bytes {
+            Some(bytes) if bytes < end => Err(format!(
+                "the trace ends at byte {end}, but {path} has {bytes} bytes, and a file is never made longer; \
+                 use a longer one, or add replay_scale=NUMBER"
+            )),
+            None if self.summary.of_devices && self.redirect.is_none() => Err(format!(
+                "the trace is of a device that is not there, {path}; add replay_redirect=FILE"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the files of the trace begin on the device that a copy of its job plays on, by the numbers that events
+    /// have; none where all are one.
+    #[must_use]
+    pub fn starts_bytes(&self, copy: &Copy) -> Vec<u64> {
+        let mut starts = Vec::new();
+        if copy.ranges.len() > 1 {
+            for (file, range) in self.summary.files.iter().zip(&copy.ranges) {
+                starts.resize(starts.len().max(file.number + 1), 0);
+                starts[file.number] = range.base_bytes;
+            }
+        }
+        starts
     }
 }
 
@@ -195,6 +241,7 @@ fn changes(job: &Job) -> Result<Changes, Refusal> {
         align_bytes: align,
         skip: skip(settings).map_err(|message| job.refuse("replay_skip", message))?,
         unit_bytes: unit.map_or(512, |crypt| crypt.cipher.sector_size().bytes() as u64),
+        stage: Stage::default(),
     })
 }
 
@@ -214,26 +261,9 @@ fn skip(settings: &Settings) -> Result<Vec<Kind>, String> {
     kinds.collect()
 }
 
-fn target(job: &Job, summary: &Summary) -> Result<String, Refusal> {
-    if let Some(target) = job.settings.text("replay_redirect") {
-        return Ok(target.to_owned());
-    }
-    match summary.files.as_slice() {
-        [file] => Ok(file.clone()),
-        files => {
-            let message = format!(
-                "read_iolog: requests for {} files ({}) can't be played by one job; add \
-                 replay_redirect=FILE to play all of them on one, or split the trace",
-                files.len(),
-                files.join(", ")
-            );
-            Err(job.refuse("read_iolog", message))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::place::Plan;
     use super::super::testing::Fake;
     use super::*;
 
@@ -253,10 +283,10 @@ mod tests {
         assert!(job.writes());
         let replay = job.replay.unwrap();
         assert_eq!(
-            (replay.target.as_str(), replay.speed_percent),
-            ("/d", Some(200))
+            (replay.redirect.as_deref(), replay.speed_percent),
+            (None, Some(200))
         );
-        assert_eq!(replay.summary.end_bytes, 12_288);
+        assert_eq!(replay.summary.end_bytes(), 12_288);
         let reads = self::job(
             "read_iolog=t\nreplay_skip=write,sync\nreplay_redirect=x\nreplay_no_stall=1",
             TRACE,
@@ -264,13 +294,14 @@ mod tests {
         let reads = reads.unwrap();
         assert!(!reads.writes());
         let replay = reads.replay.unwrap();
-        assert_eq!((replay.target.as_str(), replay.speed_percent), ("x", None));
+        assert_eq!(
+            (replay.redirect.as_deref(), replay.speed_percent),
+            (Some("x"), None)
+        );
     }
 
     #[test]
     fn what_cannot_be_played_is_refused() {
-        let two =
-            "fio version 2 iolog\n/a add\n/a open\n/b add\n/b open\n/a read 0 512\n/b read 0 512\n";
         for (options, trace, reason) in [
             (
                 "read_iolog=none",
@@ -287,7 +318,6 @@ mod tests {
                 "fio version 2 iolog\n",
                 "neither a read nor a write",
             ),
-            ("read_iolog=t", two, "add replay_redirect=FILE"),
             ("read_iolog=t:u", TRACE, "one trace per job"),
             ("read_iolog=t\nbs=4k", TRACE, "a.fio:6: bs: the trace"),
             (
@@ -314,6 +344,64 @@ mod tests {
             let refusal = job(options, trace).unwrap_err().to_string();
             assert!(refusal.contains(reason), "{options}: {refusal}");
         }
-        assert!(job("read_iolog=t\nreplay_redirect=x", two).is_ok());
+    }
+
+    fn plan(options: &str, trace: &str) -> Result<Plan, Refusal> {
+        let job = job(options, trace)?;
+        Plan::new(vec![job], &|path| {
+            let sizes = [("/a", 3 << 20), ("/dev/block/8:0", 1 << 30)];
+            sizes
+                .into_iter()
+                .find_map(|(known, bytes)| (Path::new(known) == path).then_some(bytes))
+        })
+    }
+
+    fn places(plan: &Plan) -> Vec<(&str, u64, u64)> {
+        let ranges = plan.copies[0].ranges.iter();
+        ranges
+            .map(|range| match &range.place {
+                Place::File(path) => (path.to_str().unwrap(), range.base_bytes, range.len_bytes),
+                Place::Null => ("null", range.base_bytes, range.len_bytes),
+            })
+            .collect()
+    }
+
+    const SEVERAL: &str = "fio version 2 iolog\n/a add\n/a open\n/idle add\n/idle open\n/b add\n/b open\n\
+                           /a read 0 512\n/idle sync 0 0\n/b write 4096 512\n/b read 0 512\n/a close\n";
+
+    #[test]
+    fn files_of_a_trace_are_kept_apart_unless_all_go_to_one() {
+        let apart = plan("read_iolog=t\nioengine=psync", SEVERAL).unwrap();
+        // The idle one has no bytes of its own; the others begin at whole MiB.
+        assert_eq!(places(&apart), [("/a", 0, 512), ("/b", 3 << 20, 4608)]);
+        let replay = apart.jobs[0].replay.as_ref().unwrap();
+        assert_eq!(replay.starts_bytes(&apart.copies[0]), [0, 0, 3 << 20]);
+        let one = plan("read_iolog=t\nreplay_redirect=/a", SEVERAL).unwrap();
+        assert_eq!(places(&one), [("/a", 0, 4608)]);
+        let replay = one.jobs[0].replay.as_ref().unwrap();
+        assert_eq!(replay.starts_bytes(&one.copies[0]), [0; 0]);
+        let null = plan("read_iolog=t\nioengine=null", SEVERAL).unwrap();
+        assert_eq!(places(&null), [("null", 0, 4608)]);
+    }
+
+    #[test]
+    fn block_traces_are_played_at_one_step_on_devices_that_are_there() {
+        let queued = "8,0 0 1 0.000000000 7 Q R 8 + 8 [x]\n8,0 0 2 0.000001000 7 D R 8 + 16 [x]\nCPU0 (8,0):\nReads\n";
+        let plan_of = |trace: &str| plan("read_iolog=t", trace);
+        let plan = plan_of(queued).unwrap();
+        assert_eq!(places(&plan), [("/dev/block/8:0", 0, 8192)]);
+        let issued = plan_of(&queued.replace(" Q ", " G ")).unwrap();
+        let replay = issued.jobs[0].replay.as_ref().unwrap();
+        assert_eq!(
+            (replay.changes.stage, replay.summary.bytes),
+            (Stage::Issued, 8192)
+        );
+        let refusal = plan_of(&queued.replace("8,0", "8,1"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refusal.contains("not there, /dev/block/8:1; add replay_redirect=FILE"),
+            "{refusal}"
+        );
     }
 }

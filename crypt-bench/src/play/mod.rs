@@ -54,6 +54,8 @@ pub struct Trace {
     pub changes: Changes,
     /// Percent of its speed; `None` for as fast as possible, in order.
     pub speed_percent: Option<u64>,
+    /// Where its files begin on the device, by their numbers; 0 for those that are not in it.
+    pub starts_bytes: Vec<u64>,
 }
 
 /// One thread of a job.

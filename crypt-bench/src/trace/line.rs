@@ -72,7 +72,7 @@ fn action_of(name: &str, numbers: (Option<&str>, Option<&str>)) -> Result<Action
     Ok(Action::Request(kind, offset, len))
 }
 
-fn number(what: &str, text: Option<&str>) -> Result<u64, String> {
+pub(super) fn number(what: &str, text: Option<&str>) -> Result<u64, String> {
     let text = text.ok_or_else(|| format!("the {what} is missing"))?;
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let value = text.parse().ok().filter(|_| digits);

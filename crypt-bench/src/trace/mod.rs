@@ -1,4 +1,4 @@
-//! Traces of requests: fio's iologs, versions 2 and 3, read line by line.
+//! Traces of requests, read line by line: fio's iologs, versions 2 and 3, and what blkparse prints of a block trace.
 //!
 //! ```text
 //! fio version 3 iolog                       fio version 2 iolog
@@ -8,19 +8,23 @@
 //!                                           FILE wait MICROSECONDS 0
 //! ```
 //!
+//! A block trace names devices by their numbers (`8,0`), of which each is a file here, `/dev/block/8:0`.
+//!
 //! Nothing is kept but the names of the files and one line, however long a trace is. Times count from the first
 //! request; one that lies before its predecessor's is its predecessor's.
 
 #![forbid(unsafe_code)]
 
+mod blkparse;
 mod line;
 mod summary;
 
 use std::fmt;
 use std::io::{BufRead, Read};
 
+pub use blkparse::Stage;
 use line::{Action, Line};
-pub use summary::Summary;
+pub use summary::{FileSummary, Summary};
 
 /// Longest line in bytes.
 const MOST_LINE_BYTES: u64 = 8192;
@@ -51,6 +55,8 @@ pub struct Changes {
     pub skip: Vec<Kind>,
     /// Offsets and lengths are multiples of this.
     pub unit_bytes: u64,
+    /// Where requests of a block trace are taken.
+    pub stage: Stage,
 }
 
 /// One request.
@@ -86,9 +92,10 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum Format {
     Two,
     Three,
+    Blkparse,
 }
 
 /// A trace that is read.
@@ -96,11 +103,17 @@ enum Version {
 pub struct Reader<R> {
     input: R,
     changes: Changes,
-    version: Version,
+    format: Format,
     /// Names, and whether they are open.
     files: Vec<(String, bool)>,
+    /// Numbers of the devices, in the same order.
+    devices: Vec<String>,
     line: u64,
     buffer: Vec<u8>,
+    /// The line in the buffer is still to be understood.
+    pending: bool,
+    /// Only figures follow.
+    ended: bool,
     /// Time of the first request, and of the last line.
     first_us: Option<u64>,
     now_us: u64,
@@ -110,32 +123,37 @@ impl<R: BufRead> Reader<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// Where it is not that of an iolog of version 2 or 3.
+    /// Where it is not that of an iolog of version 2 or 3, nor of blkparse.
     pub fn new(input: R, changes: Changes) -> Result<Self, TraceError> {
         let mut reader = Self {
             input,
             changes,
-            version: Version::Two,
+            format: Format::Two,
             files: Vec::new(),
+            devices: Vec::new(),
             line: 0,
             buffer: Vec::with_capacity(256),
+            pending: false,
+            ended: false,
             first_us: None,
             now_us: 0,
         };
         reader.fill()?;
         let first = String::from_utf8_lossy(&reader.buffer);
-        reader.version = match first.trim_end() {
-            "fio version 2 iolog" => Version::Two,
-            "fio version 3 iolog" => Version::Three,
+        reader.format = match first.trim_end() {
+            "fio version 2 iolog" => Format::Two,
+            "fio version 3 iolog" => Format::Three,
+            first if blkparse::is_first(first) => Format::Blkparse,
             _ => {
                 return Err(TraceError {
                     line: 1,
-                    message: "a trace begins with `fio version 2 iolog` or `fio version 3 iolog`; the README \
-                              has a command that makes one of what blkparse prints"
+                    message: "a trace begins with `fio version 2 iolog` or `fio version 3 iolog`, or is what \
+                              `blkparse -i TRACE` prints of a trace of blktrace"
                         .to_owned(),
                 });
             }
         };
+        reader.pending = reader.format == Format::Blkparse;
         Ok(reader)
     }
 
@@ -159,6 +177,11 @@ impl<R: BufRead> Reader<R> {
         Ok(None)
     }
 
+    /// Whether it is a block trace, of devices.
+    pub fn is_of_devices(&self) -> bool {
+        self.format == Format::Blkparse
+    }
+
     /// Names of the files that were added so far.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(name, _)| name.as_str())
@@ -173,6 +196,9 @@ impl<R: BufRead> Reader<R> {
 
     /// Reads a line; false at the end.
     fn fill(&mut self) -> Result<bool, TraceError> {
+        if std::mem::take(&mut self.pending) {
+            return Ok(true);
+        }
         self.buffer.clear();
         self.line += 1;
         let mut limited = (&mut self.input).take(MOST_LINE_BYTES + 1);
@@ -187,7 +213,32 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn understand(&mut self, text: &str) -> Result<Option<Event>, String> {
-        let Some(line) = Line::parse(text, self.version == Version::Three)? else {
+        match self.format {
+            Format::Blkparse => self.of_blkparse(text),
+            _ => self.of_iolog(text),
+        }
+    }
+
+    fn of_blkparse(&mut self, text: &str) -> Result<Option<Event>, String> {
+        if self.ended {
+            return Ok(None);
+        }
+        match blkparse::Line::parse(text, self.changes.stage)? {
+            blkparse::Line::Other => Ok(None),
+            blkparse::Line::End => {
+                self.ended = true;
+                Ok(None)
+            }
+            blkparse::Line::Request(device, time_us, kind, offset, len) => {
+                self.now_us = self.now_us.max(time_us);
+                let file = self.device(device)?;
+                self.event(kind, file, offset, len)
+            }
+        }
+    }
+
+    fn of_iolog(&mut self, text: &str) -> Result<Option<Event>, String> {
+        let Some(line) = Line::parse(text, self.format == Format::Three)? else {
             return Ok(None);
         };
         if let Some(time_us) = line.time_us {
@@ -200,7 +251,7 @@ impl<R: BufRead> Reader<R> {
                 self.files[file].1 = line.action == Action::Open;
                 Ok(None)
             }
-            Action::Wait(_) if self.version == Version::Three => {
+            Action::Wait(_) if self.format == Format::Three => {
                 Err("version 3 has times instead of `wait`; remove the line".to_owned())
             }
             Action::Wait(wait_us) => {
@@ -279,6 +330,17 @@ impl<R: BufRead> Reader<R> {
         }
         self.files.push((name.to_owned(), false));
         Ok(())
+    }
+
+    /// The file of a device, by the number that a block trace has for it.
+    fn device(&mut self, numbers: &str) -> Result<usize, String> {
+        let found = self.devices.iter().position(|known| known == numbers);
+        if let Some(at) = found {
+            return Ok(at);
+        }
+        self.add(&blkparse::path(numbers))?;
+        self.devices.push(numbers.to_owned());
+        Ok(self.devices.len() - 1)
     }
 
     fn find(&self, name: &str) -> Result<usize, String> {

@@ -11,6 +11,7 @@ fn changes() -> Changes {
         align_bytes: 1,
         skip: Vec::new(),
         unit_bytes: 512,
+        stage: Stage::Queued,
     }
 }
 
@@ -112,11 +113,7 @@ fn what_is_malformed_is_refused_with_its_line() {
             }
         }
     }
-    for text in [
-        "",
-        "8,0 3 1 0.0 697 G W 223490 + 8",
-        "fio version 1 iolog\n",
-    ] {
+    for text in ["", "\u{7}tae binary", "fio version 1 iolog\n"] {
         let error = events(text, changes()).unwrap_err().to_string();
         assert!(error.starts_with("line 1: a trace begins with"), "{error}");
     }
@@ -142,12 +139,59 @@ fn a_summary_counts_everything() {
     let summary = Summary::of(reader).unwrap();
     assert_eq!((summary.reads, summary.writes, summary.syncs), (1, 1, 1));
     assert_eq!(
-        (summary.bytes, summary.longest_bytes, summary.end_bytes),
+        (summary.bytes, summary.longest_bytes, summary.end_bytes()),
         (12_288, 8192, 8192)
     );
     assert_eq!(
-        (summary.files, summary.length_us),
-        (vec!["/d".to_owned()], 200)
+        (summary.files[0].name.as_str(), summary.length_us),
+        ("/d", 200)
+    );
+}
+
+/// A trace of two devices as blkparse prints it, with the figures at its end.
+const BLOCKS: &str = "  8,0    0        1     0.000000500   697  Q   W 223490 + 8 [kjournald]
+  8,0    0        2     0.000001000   697  G   W 223490 + 8 [kjournald]
+  8,0    0        4     0.000100000   697  Q  RS 8 + 16 [kjournald]
+  8,0    0        6     0.000200000   697  Q FWS [kjournald]
+  8,0    0        7     0.000300000   697  C   W 223490 + 8 [0]
+253,1    0       10     1.000300000   697  Q   R 16 + 8 [kjournald]
+CPU0 (t):
+ Reads Queued:           2,       12KiB\t Writes Queued:           4,       68KiB
+
+Throughput (R/W): 0KiB/s / 4KiB/s
+";
+
+#[test]
+fn block_traces_are_understood_as_they_are_printed() {
+    let mut reader = Reader::new(BLOCKS.as_bytes(), changes()).unwrap();
+    assert!(reader.is_of_devices());
+    let mut seen = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        seen.push((
+            event.after_us,
+            event.kind,
+            event.file,
+            event.offset_bytes,
+            event.len_bytes,
+        ));
+    }
+    let expected = [
+        (0, Kind::Write, 0, 223_490 * 512, 4096),
+        (100, Kind::Read, 0, 4096, 8192),
+        (200, Kind::Sync, 0, 0, 0),
+        (1_000_300, Kind::Read, 1, 8192, 4096),
+    ];
+    assert_eq!(seen, expected);
+    let names: Vec<&str> = reader.files().collect();
+    assert_eq!(names, ["/dev/block/8:0", "/dev/block/253:1"]);
+    let broken = BLOCKS.replace("CPU0", "oops");
+    let error = events(&broken, changes()).unwrap_err().to_string();
+    assert!(error.starts_with("line 7: `oops`"), "{error}");
+    let discard = "8,0 0 9 1.000200000 697 Q   D 4096 + 128 [x]\n";
+    let error = events(discard, changes()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("line 1: trims can't be played"),
+        "{error}"
     );
 }
 
@@ -157,6 +201,8 @@ proptest! {
         let version = if three { 3 } else { 2 };
         let text = format!("fio version {version} iolog\n{}", lines.join("\n"));
         let _ = events(&text, changes());
+        let lines: Vec<String> = lines.iter().map(|line| format!("8,0 1 1 0.000000001 9 Q {line}\n")).collect();
+        let _ = events(&lines.concat(), changes());
     }
 
     #[test]

@@ -162,8 +162,12 @@ fn played(replay: &Replay) -> String {
             seconds(summary.length_us.saturating_mul(100) / percent.max(1))
         ),
     };
+    let taken = match summary.of_devices {
+        true => format!(" taken at {}", replay.changes.stage.sign()),
+        false => String::new(),
+    };
     format!(
-        "{}: {} reads, {} writes, {} flushes, {speed}",
+        "{}: {} reads, {} writes, {} flushes{taken}, {speed}",
         replay.path, summary.reads, summary.writes, summary.syncs
     )
 }

@@ -158,7 +158,7 @@ impl Setup {
             volume,
             storage,
             stream: Stream::new(script(copy, job), random.next()),
-            trace: job.replay.as_ref().map(trace),
+            trace: job.replay.as_ref().map(|replay| trace(replay, copy)),
             rates: rates(job, random.next()),
             max_request_bytes: job.largest_bytes() as u32,
             depth: depth(job),
@@ -267,11 +267,12 @@ fn span(range: &Range) -> Span {
     }
 }
 
-fn trace(replay: &Replay) -> Trace {
+fn trace(replay: &Replay, copy: &Copy) -> Trace {
     Trace {
         path: replay.path.clone(),
         changes: replay.changes.clone(),
         speed_percent: replay.speed_percent,
+        starts_bytes: replay.starts_bytes(copy),
     }
 }
 

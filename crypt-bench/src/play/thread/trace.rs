@@ -19,6 +19,7 @@ const READ_BYTES: usize = 128 << 10;
 pub(super) struct Tape {
     reader: Reader<BufReader<File>>,
     speed_percent: Option<u64>,
+    starts_bytes: Vec<u64>,
     path: String,
 }
 
@@ -32,6 +33,7 @@ impl Tape {
         Ok(Self {
             reader: reader.map_err(|error| in_trace(&error))?,
             speed_percent: trace.speed_percent,
+            starts_bytes: trace.starts_bytes.clone(),
             path: trace.path.clone(),
         })
     }
@@ -42,13 +44,14 @@ impl Tape {
         let Some(event) = event.map_err(|error| format!("{}: {error}", self.path))? else {
             return Ok(None);
         };
+        let start_bytes = self.starts_bytes.get(event.file).copied().unwrap_or(0);
         let step = Step {
             op: match event.kind {
                 Kind::Read => Op::Read,
                 Kind::Write => Op::Write,
                 Kind::Sync | Kind::Trim => Op::Flush,
             },
-            offset_bytes: event.offset_bytes,
+            offset_bytes: start_bytes + event.offset_bytes,
             len_bytes: event.len_bytes,
         };
         let after_ns = self.speed_percent.map(|percent| {
