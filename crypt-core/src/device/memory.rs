@@ -1,14 +1,14 @@
 //! A device in RAM, shared by any number of queues.
 //!
 //! The memory is a row of stripes under locks, so that queues on different parts hardly ever meet. Each
-//! operation is done when it is pushed: its cost is one copy, a lock per stripe it
-//! touches, and the check. An operation over several stripes is not atomic against another one on
-//! the same range, as on a real disk.
+//! operation is done when it is pushed: its cost is one copy, a lock per stripe of 16 KiB it touches, and
+//! the check. The copy is an ordinary one, as the kernel's RAM disk (`brd`) makes it. An operation over
+//! more than 128 KiB is not atomic against another one on the same range, as on a real disk.
 //!
 //! The memory is zero and unused until first written, and in huge pages where the system has them.
-//! Nothing allocates after construction. Discard
-//! keeps the old content (a range that was discarded does not count as zero). Drop has nothing to
-//! wait for; the memory lives until the device and its queues are gone.
+//! Nothing allocates after construction. Discard keeps the old content (a range that was discarded does
+//! not count as zero). Drop has nothing to wait for; the memory lives until the device and its queues are
+//! gone.
 
 #![forbid(unsafe_code)]
 
