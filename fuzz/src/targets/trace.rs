@@ -1,10 +1,10 @@
-//! Traces of requests: fio's iologs.
+//! Traces of requests: fio's iologs, and what blkparse prints.
 //!
 //! The first byte of an input says how the trace is changed, the rest is the trace.
 
 #![forbid(unsafe_code)]
 
-use crypt_bench::trace::{Changes, Kind, Reader, Summary};
+use crypt_bench::trace::{Changes, Kind, Reader, Stage, Summary};
 
 /// Reads a trace twice: summed up, and event by event.
 ///
@@ -38,7 +38,10 @@ pub fn check(input: &[u8]) -> bool {
 /// The traces of the tests, with each change.
 #[must_use]
 pub fn corpus() -> Vec<Vec<u8>> {
-    let traces = super::files("../crypt-bench/tests/jobs/parts", ".log");
+    let folder = "../crypt-bench/tests/jobs/parts";
+    let traces = [".log", "blocks.txt"]
+        .map(|end| super::files(folder, end))
+        .concat();
     let changed = |trace: &Vec<u8>| [0, 4, 0x12].map(|how| [&[how], trace.as_slice()].concat());
     traces.iter().flat_map(changed).collect()
 }
@@ -63,6 +66,11 @@ pub fn pieces() -> Vec<String> {
         "c sync 0 0\n",
         "c datasync\n",
         "c trim 0 4096\n",
+        "8,0 0 1 0.000000000 7 Q R 8 + 8 [x]\n",
+        "253,1 0 1 18446744073709.551615 7 Q WS 9007199254740991 + 8 [x]\n",
+        "8,0 0 1 5.999999999 7 D FWFS 0 + 1 [x]\n",
+        "8,0 0 1 5.999999999 7 Q FWS [x]\n",
+        "CPU0 (8,0):\n",
         "\n",
         " ",
         "\0",
@@ -76,7 +84,7 @@ pub fn pieces() -> Vec<String> {
     pieces.map(str::to_owned).to_vec()
 }
 
-/// Scale, alignment and kinds left out, from the bits of a byte.
+/// Scale, alignment, kinds left out and where requests are taken, from the bits of a byte.
 fn changes(how: u8) -> Changes {
     let kinds = [Kind::Read, Kind::Write, Kind::Sync, Kind::Trim];
     let skipped = kinds.into_iter().enumerate();
@@ -86,6 +94,11 @@ fn changes(how: u8) -> Changes {
         align_bytes: if how & 4 == 0 { 0 } else { 4096 },
         skip: skipped.map(|(_, kind)| kind).collect(),
         unit_bytes: if how & 8 == 0 { 512 } else { 4096 },
+        stage: if how & 3 == 3 {
+            Stage::Issued
+        } else {
+            Stage::Queued
+        },
     }
 }
 
@@ -99,8 +112,11 @@ fn check_events(mut reader: Reader<&[u8]>, changes: &Changes, summary: &Summary)
             (event.offset_bytes | event.len_bytes).is_multiple_of(unit),
             "{event:?}"
         );
+        let mut files = summary.files.iter();
+        let file = files.find(|file| file.number == event.file);
+        let end_bytes = file.map_or(0, |file| file.end_bytes);
         assert!(
-            event.offset_bytes + event.len_bytes <= summary.end_bytes,
+            event.offset_bytes + event.len_bytes <= end_bytes,
             "{event:?}"
         );
         assert!(event.len_bytes <= summary.longest_bytes, "{event:?}");
