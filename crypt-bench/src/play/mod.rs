@@ -244,6 +244,9 @@ impl Shared<'_> {
 }
 
 #[cfg(test)]
+mod stall_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::generate::{Lengths, Script};
@@ -252,14 +255,14 @@ mod tests {
     use crypt_core::device::null::NullDevice;
     use std::sync::Arc;
 
-    fn script(rw: Rw) -> Script {
+    pub(super) fn script(rw: Rw) -> Script {
         Script {
             lengths: [Lengths::Fixed(4096), Lengths::Fixed(8192)],
             ..crate::testing::script(rw)
         }
     }
 
-    fn player(script: Script) -> Player {
+    pub(super) fn player(script: Script) -> Player {
         Player {
             volume: Volume::builder(Arc::new(NullDevice::new(1 << 20)))
                 .build()
