@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::runner::{jobs, place, run, stderr, succeed};
@@ -107,12 +108,24 @@ fn with_a_cipher_all_files_are_one_volume() {
     data[4096 * 5 + 17] ^= 1;
     fs::write(place.path().join("more"), data).unwrap();
     let check = format!("[a]\n{cipher}filename=disk:more\nsize=1m\nrw=read\nverify=crc32c\n");
+    let told = "more: ";
+    let at = "at offset 20480: ";
     let found = run(&place, &check, "");
     assert_eq!(found.status.code(), Some(1));
-    let message = stderr(&found);
-    assert!(
-        message.contains("more") && message.contains("20480"),
-        "{message}"
+    let report = String::from_utf8(found.stdout.clone()).unwrap();
+    for text in [&stderr(&found), &report] {
+        assert!(text.contains(told) && text.contains(at), "{text}");
+    }
+    // In a group it is the file of the thread that found it.
+    let group = format!(
+        "[z]\n{cipher}filename=disk\nsize=64k\nrw=read\ngroup_reporting\n{check}group_reporting\n"
+    );
+    let found = run(&place, &group, "--output-format json");
+    let document: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let first = &document["jobs"][0]["crypt_bench"]["verify"]["first_mismatch"];
+    assert_eq!(
+        (&first["file"], &first["offset_bytes"]),
+        (&"more".into(), &20480.into())
     );
 }
 

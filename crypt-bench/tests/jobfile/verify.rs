@@ -97,6 +97,7 @@ fn a_block_that_changed_is_found_by_a_later_run() {
         );
         let first = &job["crypt_bench"]["verify"]["first_mismatch"];
         assert_eq!(first["offset_bytes"], 299_008);
+        assert_eq!(first["file"], "disk");
         assert_ne!(first["expected"], first["found"]);
     }
 }

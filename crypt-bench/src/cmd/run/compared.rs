@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::outcome::sum;
 use crate::cli::{Failure, Outcome};
-use crate::jobfile::place::{Place, Plan};
+use crate::jobfile::place::{Copy, Place, Plan};
 use crate::play::Played;
 use crate::record::Window;
 use crate::result::DirectionStats;
@@ -23,14 +23,22 @@ pub(super) struct Compared {
     pub(super) blocks: u64,
     /// Blocks that are wrong.
     pub(super) mismatches: u64,
-    first: Option<Mismatch>,
+    first: Option<Wrong>,
     /// Reads that came after the writes.
     reads: Option<DirectionStats>,
     runtime_ns: u64,
 }
 
-/// Of these threads; `None` where none compares.
-pub(super) fn of(threads: &[&Played]) -> Option<Compared> {
+/// The first block of a thread that is wrong.
+struct Wrong {
+    /// Its file.
+    file: String,
+    /// With its offset in that file.
+    mismatch: Mismatch,
+}
+
+/// Of the threads of these copies; `None` where none compares.
+pub(super) fn of(copies: &[&Copy], threads: &[&Played]) -> Option<Compared> {
     let verified = || threads.iter().filter_map(|played| played.verified.as_ref());
     verified().next()?;
     let reads = || verified().filter_map(|verified| verified.reads.as_ref());
@@ -39,7 +47,10 @@ pub(super) fn of(threads: &[&Played]) -> Option<Compared> {
     Some(Compared {
         blocks: verified().map(|verified| verified.blocks).sum(),
         mismatches: verified().map(|verified| verified.mismatches).sum(),
-        first: verified().find_map(|verified| verified.first.clone()),
+        first: copies
+            .iter()
+            .zip(threads)
+            .find_map(|(copy, played)| wrong(copy, played)),
         reads: sum(reads().map(|reads| &reads.1), &window),
         runtime_ns: window.length_ns(),
     })
@@ -61,15 +72,21 @@ impl Compared {
         }
         let _ = match &self.first {
             None => writeln!(text, ", all as they should be"),
-            Some(first) => writeln!(text, ", {} WRONG; the first: {first}", self.mismatches),
+            Some(Wrong { file, mismatch }) => writeln!(
+                text,
+                ", {} WRONG; the first: {file}: {mismatch}",
+                self.mismatches
+            ),
         };
         text
     }
 
     /// For fio's JSON, under our own key.
     pub(super) fn json(&self) -> Value {
-        let first = self.first.as_ref().map(|first| {
+        let first = self.first.as_ref().map(|wrong| {
+            let first = &wrong.mismatch;
             json!({
+                "file": wrong.file,
                 "offset_bytes": first.offset_bytes,
                 "len_bytes": first.len_bytes,
                 "what": first.what,
@@ -102,31 +119,35 @@ impl Compared {
 /// A block that is not what it should be.
 pub(super) fn conclude(plan: &Plan, played: &[Played]) -> Outcome {
     let threads = plan.copies.iter().zip(played);
-    let mut wrong = threads.filter_map(|(copy, played)| {
+    let mut wrongs = threads.filter_map(|(copy, played)| {
         let verified = played.verified.as_ref()?;
-        Some((copy, verified, verified.first.as_ref()?))
+        Some((copy, verified, wrong(copy, played)?))
     });
-    let Some((copy, verified, first)) = wrong.next() else {
+    let Some((copy, verified, Wrong { file, mismatch })) = wrongs.next() else {
         return Ok(());
     };
-    let range = copy.range_at(first.offset_bytes);
-    let file = match range.map(|range| &range.place) {
-        Some(Place::File(path)) => path.display().to_string(),
-        _ => "null device".to_owned(),
-    };
-    // Told as an offset of the file itself.
-    let mut first = first.clone();
-    first.offset_bytes -= range.map_or(0, |range| range.base_bytes);
     let name = plan.jobs.get(copy.job).map_or("", |job| &job.name);
     Err(Failure::Internal(format!(
-        "job {name}, thread {}: {file}: {first}; {} of {} blocks are wrong{}",
+        "job {name}, thread {}: {file}: {mismatch}; {} of {} blocks are wrong{}",
         copy.number,
         verified.mismatches,
         verified.blocks,
-        if wrong.next().is_some() {
+        if wrongs.next().is_some() {
             ", and some in other threads"
         } else {
             ""
         }
     )))
+}
+
+/// What was wrong first in a thread. It counts over all files of its job, which are one device to it.
+fn wrong(copy: &Copy, played: &Played) -> Option<Wrong> {
+    let mut mismatch = played.verified.as_ref()?.first.clone()?;
+    let range = copy.range_at(mismatch.offset_bytes);
+    mismatch.offset_bytes -= range.map_or(0, |range| range.base_bytes);
+    let file = match range.map(|range| &range.place) {
+        Some(Place::File(path)) => path.display().to_string(),
+        _ => "null device".to_owned(),
+    };
+    Some(Wrong { file, mismatch })
 }

@@ -76,30 +76,33 @@ pub(super) fn reports(plan: &Plan, threads: &[Option<&Played>]) -> Vec<Report> {
         .filter(|copy| plan.jobs[copy.job].settings.flag("group_reporting"))
         .map(|copy| copy.group)
         .collect();
-    let mut parts: Vec<(&Copy, Vec<&Played>, bool)> = Vec::new();
+    let mut parts: Vec<(Vec<&Copy>, Vec<&Played>, bool)> = Vec::new();
     let begun = plan.copies.iter().zip(threads);
     for (copy, played) in begun.filter_map(|(copy, thread)| Some((copy, (*thread)?))) {
         match parts.last_mut() {
-            Some((first, part, alike))
-                if first.group == copy.group && merged.contains(&copy.group) =>
+            Some((copies, part, alike))
+                if copies[0].group == copy.group && merged.contains(&copy.group) =>
             {
-                *alike &= first.job == copy.job;
+                *alike &= copies[0].job == copy.job;
+                copies.push(copy);
                 part.push(played);
             }
-            _ => parts.push((copy, vec![played], true)),
+            _ => parts.push((vec![copy], vec![played], true)),
         }
     }
     parts
         .iter()
-        .map(|(first, threads, alike)| {
-            let mut report = report(&plan.jobs[first.job], first, threads);
+        .map(|(copies, threads, alike)| {
+            let first = copies[0];
+            let mut report = report(&plan.jobs[first.job], copies, threads);
             report.doubts = doubts::of(plan, first, *alike, &report, threads);
             report
         })
         .collect()
 }
 
-fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
+fn report(job: &Job, copies: &[&Copy], threads: &[&Played]) -> Report {
+    let first = copies[0];
     let window = longest(threads);
     let response = |direction: usize| {
         let recorders = threads
@@ -108,7 +111,7 @@ fn report(job: &Job, first: &Copy, threads: &[&Played]) -> Report {
         sum(recorders, &window).map(|stats| stats.lat)
     };
     let percentiles = job.settings.find("percentile_list");
-    let verified = compared::of(threads);
+    let verified = compared::of(copies, threads);
     let first_error = threads.iter().find_map(|played| played.first_error);
     Report {
         job: first.job,
