@@ -234,3 +234,29 @@ fn files_and_lines_are_those_of_fio() {
 fn names_of(place: &TempDir) -> Vec<String> {
     found(place.path()).into_keys().collect()
 }
+
+#[test]
+fn fio_plot_draws_the_logs() {
+    let plot = std::env::var("FIO_PLOT").unwrap_or_else(|_| "fio-plot".to_owned());
+    if Command::new(&plot).arg("--help").output().is_err() {
+        println!("skipped: fio-plot is not installed (pip install fio-plot, or FIO_PLOT=PATH)");
+        return;
+    }
+    let place = place();
+    // The names that it looks for.
+    let name = "randread-iodepth-8-numjobs-1";
+    let text = format!(
+        "[a]\nioengine=null\niodepth=8\nrw=randread\nsize=1m\nrate_iops=500\nlog_avg_msec=50\nwrite_lat_log={name}\n\
+         write_iops_log={name}\nwrite_bw_log={name}\n"
+    );
+    jobs(&place, &text, "");
+    let drawn = Command::new(&plot)
+        .args(["-i", ".", "-T", "logs", "-g", "-t", "lat", "iops", "bw"])
+        .args(["-r", "randread", "-d", "8", "-n", "1", "-o", "out.png"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(drawn.status.success(), "{}", stderr(&drawn));
+    let picture = fs::read(place.path().join("out.png")).unwrap();
+    assert!(picture.starts_with(b"\x89PNG"), "{}", stderr(&drawn));
+}
