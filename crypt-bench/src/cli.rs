@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cmd;
+use crate::input::printable_lines;
 use crate::progress::say;
 
 /// Measures block encryption: inline, on workers, or placed by an adaptive policy.
@@ -99,7 +100,8 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            say(format_args!("crypt-bench: {failure}"));
+            let message = printable_lines(&failure.to_string());
+            say(format_args!("crypt-bench: {message}"));
             ExitCode::from(failure.exit_status())
         }
     }

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::host::hex;
+use crate::input;
 use crate::manifest::Manifest;
 use crate::result::{CellParams, ResultRecord};
 
@@ -69,10 +70,12 @@ impl Journal {
         let path = folder.join(RESULTS);
         // Held until the file is replaced and the new one is locked.
         let lock = append_to(&path)?;
-        let text = fs::read_to_string(&path)?;
+        // A crash can cut a character in two.
+        let bytes = fs::read(&path)?;
+        let text = String::from_utf8_lossy(&bytes);
         let records = whole_repeats(parse(&text), plan);
         let kept: String = records.iter().map(|record| seal(record).1 + "\n").collect();
-        let results = if kept == text {
+        let results = if kept.as_bytes() == bytes {
             lock
         } else {
             replace(&path, kept.as_bytes())?;
@@ -139,7 +142,8 @@ impl Journal {
 /// A missing or broken file, in words.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, String> {
     let path = folder.join(MANIFEST);
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = input::text(&path, input::MOST_BYTES);
+    let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -240,11 +244,29 @@ pub(crate) fn replace_with(
 /// An empty file beside `path`, to take its place. It is removed if it does not.
 pub(crate) fn stage(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
     tempfile::Builder::new()
         .prefix(".")
         .suffix(".tmp")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .tempfile_in(folder)
+        .map_err(|error| in_folder(folder, &error))
+}
+
+/// What the user has to know of a file that could not be made: its folder, not the name that it had for a moment.
+fn in_folder(folder: &Path, error: &io::Error) -> io::Error {
+    let kind = error.kind();
+    let shown = folder.display();
+    io::Error::new(
+        kind,
+        match kind {
+            io::ErrorKind::NotFound if !folder.exists() => {
+                format!("there is no folder {shown}; make it first")
+            }
+            io::ErrorKind::NotADirectory => format!("{shown} is not a folder"),
+            _ => format!("nothing can be written in the folder {shown}: {kind}"),
+        },
+    )
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {

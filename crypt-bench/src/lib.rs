@@ -17,6 +17,7 @@ pub mod drive;
 pub mod fio;
 pub mod generate;
 pub mod host;
+pub mod input;
 mod issuer;
 pub mod jobfile;
 pub mod journal;

@@ -72,13 +72,17 @@ impl ResultRecord {
     /// Throughput of both directions together, in bytes per second.
     #[must_use]
     pub fn bw_bytes_per_s(&self) -> f64 {
-        self.directions().map(|stats| stats.bw_bytes_per_s).sum()
+        // Nothing sums up to -0.
+        0.0 + self
+            .directions()
+            .map(|stats| stats.bw_bytes_per_s)
+            .sum::<f64>()
     }
 
     /// Requests per second of both directions together.
     #[must_use]
     pub fn iops(&self) -> f64 {
-        self.directions().map(|stats| stats.iops).sum()
+        0.0 + self.directions().map(|stats| stats.iops).sum::<f64>()
     }
 }
 

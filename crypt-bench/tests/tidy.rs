@@ -30,7 +30,7 @@ const CORE_ORDER: &[&[&str]] = &[
 
 /// Modules of the program, likewise.
 const BENCH_ORDER: &[&[&str]] = &[
-    &["doubt"],
+    &["doubt", "input"],
     &["result"],
     &["manifest", "summary"],
     &["buckets", "host", "storage", "definition"],

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cell;
@@ -14,6 +13,7 @@ use crate::doubt::Doubt;
 use crate::fio::asked::Said;
 use crate::fio::{import, read};
 use crate::host;
+use crate::input;
 use crate::journal::Journal;
 use crate::manifest::{Environment, Manifest, State, Tool};
 use crate::result::{CellParams, ResultRecord, SCHEMA_VERSION};
@@ -104,8 +104,8 @@ fn read_file(args: &Args, file: &str) -> Outcome<Vec<ResultRecord>> {
             "{file}: write POLICY=FILE, or --policy NAME"
         )));
     }
-    let text =
-        fs::read_to_string(path).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    let text = input::text(Path::new(path), input::MOST_BYTES);
+    let text = text.map_err(|why| Failure::usage(format!("{path}: {why}")))?;
     let document = read::document(&text).map_err(|trouble| {
         Failure::usage(format!(
             "{path}:{}:{}: {}",

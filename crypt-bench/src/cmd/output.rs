@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Failure, Outcome};
+use crate::input;
 use crate::journal::{replace, stage};
 use crate::progress::say;
 use crate::report::terminal::Style;
@@ -33,12 +34,14 @@ impl Sink {
         let Some(path) = path else {
             return Ok(Self::Stdout);
         };
-        // Renaming over a device or a pipe would put a file in its place.
-        let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
-        if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
-            let message = "a block device; name a file for the results";
+        let path = &behind_links(path).map_err(|error| unwritable(path, &error))?;
+        let found = fs::metadata(path).ok().map(|found| found.file_type());
+        if let Some(kind) = found.filter(|kind| kind.is_block_device() || kind.is_dir()) {
+            let message = format!("{}; name a file for the results", input::kind_of(kind));
             return Err(Failure::usage(format!("{}: {message}", path.display())));
         }
+        // Renaming over a device or a pipe would put a file in its place.
+        let is_special = found.is_some_and(|kind| !kind.is_file());
         let opened = if is_special {
             let file = OpenOptions::new().write(true).open(path);
             file.map(|file| Self::Stream(path.to_owned(), file))
@@ -80,6 +83,17 @@ impl Sink {
         };
         say(format_args!("wrote {}", path.display()));
         Ok(())
+    }
+}
+
+/// The file that a link leads to: replacing the link would leave that as it was.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    match is_link.then(|| fs::canonicalize(path)) {
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        // What `/dev/stdout` leads to may have no name.
+        Some(Ok(real)) if real.exists() => Ok(real),
+        _ => Ok(path.to_owned()),
     }
 }
 

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 
 use crate::cli::{Failure, Outcome};
 use crate::cmd::output;
+use crate::input;
 use crate::journal::{MANIFEST, RESULTS};
 use crate::report::axis::Axis;
 use crate::report::compare::Lineup;
@@ -116,7 +117,7 @@ fn read_run(dir: &Path) -> Outcome<Run> {
 
 fn read(dir: &Path, file: &str) -> Outcome<String> {
     let path = dir.join(file);
-    fs::read_to_string(&path).map_err(|error| {
+    input::text(&path, input::MOST_RESULT_BYTES).map_err(|error| {
         Failure::usage(format!(
             "{}: {error}; a results folder has {RESULTS} and {MANIFEST}, as `crypt-bench matrix` \
              writes them",

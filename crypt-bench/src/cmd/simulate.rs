@@ -71,11 +71,12 @@ pub struct Args {
 /// # Errors
 /// Bad input (nothing was written then), or an interruption by the user.
 pub fn run(args: &Args) -> Outcome {
-    let stop = interrupt::flag()?;
     let definition = args.definition()?;
     let machine = args.machine()?;
     let matrix = plan(&definition, &machine)?;
     let mut manifest = manifest(&definition, &matrix, &machine)?;
+    // Not before what is read, where the first signal has to end a wait for a pipe.
+    let stop = interrupt::flag()?;
     let out = args.out.clone().unwrap_or_else(matrix::default_folder);
     let mut journal = Journal::create(&out, &manifest)
         .map_err(|error| Failure::Usage(format!("--out {}: {error}", out.display())))?;

@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use super::output;
@@ -12,7 +12,7 @@ use crate::cli::{Failure, Outcome};
 use crate::jobfile::job::Job;
 use crate::jobfile::place::Plan;
 use crate::jobfile::{self, Refusal, Surroundings};
-use crate::{host, target};
+use crate::{host, input, target};
 
 /// Longest job file in bytes.
 const MOST_BYTES: u64 = 4 << 20;
@@ -22,30 +22,22 @@ struct System;
 
 impl Surroundings for System {
     fn read(&self, path: &str) -> Result<String, String> {
-        let mut bytes = Vec::new();
-        let read = match path {
-            "-" => std::io::stdin()
-                .take(MOST_BYTES + 1)
-                .read_to_end(&mut bytes),
-            _ => {
-                File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
-            }
-        };
-        read.map_err(|error| error.to_string())?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err("too long for a job file".to_owned());
+        match path {
+            "-" => input::text_of(std::io::stdin(), MOST_BYTES),
+            _ => input::text(Path::new(path), MOST_BYTES),
         }
-        String::from_utf8(bytes).map_err(|_| "not a text file".to_owned())
     }
 
     fn lines(&self, path: &str) -> Result<Box<dyn BufRead>, String> {
-        let file = File::open(path).map_err(|error| error.to_string())?;
-        // A pipe could be read only once.
-        match file.metadata() {
-            Ok(metadata) if metadata.is_file() => Ok(Box::new(BufReader::new(file))),
-            Ok(_) => Err("not a file".to_owned()),
-            Err(error) => Err(error.to_string()),
+        // Before it is opened, which waits for the other end of a pipe; and that could be read only once.
+        let kind = fs::metadata(path)
+            .map_err(|error| error.to_string())?
+            .file_type();
+        if !kind.is_file() {
+            return Err(format!("{}; give a regular file", input::kind_of(kind)));
         }
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        Ok(Box::new(BufReader::new(file)))
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -16,6 +16,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::input;
 use crate::result::Rw;
 use device::{DeviceSpec, Engine};
 use quantity::{Count, CpuList, Rate, Size, Time};
@@ -249,7 +250,7 @@ impl Definition {
     pub fn load(name: &Path) -> Result<Self, String> {
         let shown = name.display();
         let preset = name.to_str().and_then(Self::preset_text);
-        let text = match (std::fs::read_to_string(name), preset) {
+        let text = match (input::text(name, input::MOST_BYTES), preset) {
             (Ok(text), _) => text,
             (Err(_), Some(text)) => text.to_owned(),
             (Err(error), None) => {
@@ -259,7 +260,13 @@ impl Definition {
                 ));
             }
         };
-        Self::parse(&text).map_err(|error| format!("{shown}: {error}"))
+        let definition = Self::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
+        if definition.is_empty() {
+            return Err(format!(
+                "{shown}: there is nothing in it; write what to measure, as in bs = [\"4k\"]"
+            ));
+        }
+        Ok(definition)
     }
 
     /// Parses a definition from TOML.

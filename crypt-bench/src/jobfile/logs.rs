@@ -180,7 +180,7 @@ mod tests {
     fn plan(text: &str) -> Result<Plan, Refusal> {
         let fake = Fake::default().file("a.fio", text);
         let jobs = super::super::load(&["a.fio".to_owned()], &[], &fake)?;
-        Plan::new(jobs, &|_| None)
+        Plan::new(jobs, &|_| Ok(None))
     }
 
     fn names(text: &str) -> Vec<String> {

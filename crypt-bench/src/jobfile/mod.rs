@@ -36,6 +36,8 @@ use std::sync::Arc;
 use job::Job;
 use replay::Replay;
 
+use crate::input::printable;
+
 /// Where something stands in a job file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
@@ -90,25 +92,6 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-/// A message that quotes a job file, fit for a terminal: control characters are written out, and of what is very
-/// long the middle is left out.
-fn printable(message: &str) -> String {
-    let mut text = String::with_capacity(message.len().min(2 * MOST_HALF_CHARS));
-    let left_out = message.chars().count().saturating_sub(2 * MOST_HALF_CHARS);
-    for (index, c) in message.chars().enumerate() {
-        match index.checked_sub(MOST_HALF_CHARS) {
-            Some(0) if left_out > 0 => text.push_str(" ... "),
-            Some(behind) if behind < left_out => {}
-            _ if c.is_control() => text.extend(c.escape_default()),
-            _ => text.push(c),
-        }
-    }
-    text
-}
-
-/// Characters of each half of a long message.
-const MOST_HALF_CHARS: usize = 400;
 
 /// What a job file may ask of the system around it.
 pub trait Surroundings {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crypt_core::device::file::starts_bytes;
 
 use super::job::Job;
-pub use super::range::{Place, Range};
+pub use super::range::{Place, Range, SizeOf};
 use super::value::Share;
 use super::{Refusal, range};
 
@@ -70,11 +70,11 @@ impl Copy {
 }
 
 impl Plan {
-    /// Places the jobs. `size_of` gives the size in bytes of a file or block device that exists.
+    /// Places the jobs.
     ///
     /// # Errors
-    /// A range that is not there or is too small, a file that would have to grow.
-    pub fn new(jobs: Vec<Job>, size_of: &dyn Fn(&Path) -> Option<u64>) -> Result<Self, Refusal> {
+    /// A range that is not there or is too small, a file that would have to grow or is none.
+    pub fn new(jobs: Vec<Job>, size_of: SizeOf<'_>) -> Result<Self, Refusal> {
         let mut copies = Vec::new();
         let mut files = Files::default();
         let (mut stage, mut group, mut jobs_in_group) = (0, 0, 0);
@@ -90,7 +90,7 @@ impl Plan {
             for number in 0..job.numjobs {
                 let copy = place(job, index, number, size_of)?;
                 for range in &copy.ranges {
-                    files.note(range, job, size_of);
+                    files.note(range, job, size_of)?;
                 }
                 copies.push(Copy {
                     stage,
@@ -166,12 +166,7 @@ fn awaited(jobs: &[Job], index: usize) -> Result<Option<usize>, Refusal> {
     Ok(Some(other))
 }
 
-fn place(
-    job: &Job,
-    index: usize,
-    number: u32,
-    size_of: &dyn Fn(&Path) -> Option<u64>,
-) -> Result<Copy, Refusal> {
+fn place(job: &Job, index: usize, number: u32, size_of: SizeOf<'_>) -> Result<Copy, Refusal> {
     if let Some(replay) = &job.replay {
         return replay.place(job, index, number, size_of);
     }
@@ -223,18 +218,18 @@ struct Files {
 }
 
 impl Files {
-    fn note(&mut self, range: &Range, job: &Job, size_of: &dyn Fn(&Path) -> Option<u64>) {
+    fn note(&mut self, range: &Range, job: &Job, size_of: SizeOf<'_>) -> Result<(), Refusal> {
         let Place::File(path) = &range.place else {
-            return;
+            return Ok(());
         };
         let end = range.start_bytes + range.len_bytes;
         let known = self.index.get(path).and_then(|at| self.uses.get_mut(*at));
         if let Some(file) = known {
             file.written |= job.writes();
             file.bytes = file.existing_bytes.unwrap_or(file.bytes.max(end));
-            return;
+            return Ok(());
         }
-        let existing_bytes = size_of(path);
+        let existing_bytes = range::existing_bytes(job, path, size_of)?;
         self.index.insert(path.clone(), self.uses.len());
         self.uses.push(FileUse {
             path: path.clone(),
@@ -242,6 +237,7 @@ impl Files {
             bytes: existing_bytes.unwrap_or(end),
             written: job.writes(),
         });
+        Ok(())
     }
 }
 
@@ -254,8 +250,10 @@ mod tests {
     fn plan(text: &str) -> Result<Plan, Refusal> {
         let fake = Fake::default().file("a.fio", text);
         let jobs = super::super::load(&["a.fio".to_owned()], &[], &fake)?;
-        Plan::new(jobs, &|path| {
-            (path == Path::new("/disk")).then_some(1 << 20)
+        Plan::new(jobs, &|path| match path.to_str() {
+            Some("/disk") => Ok(Some(1 << 20)),
+            Some("/pipe") => Err("a pipe".to_owned()),
+            _ => Ok(None),
         })
     }
 
@@ -349,6 +347,10 @@ mod tests {
             ("ioengine=null", "add size=SIZE"),
             ("filename=/a:/b\nsize=4k", "range of 0 bytes is smaller"),
             ("filename=/disk:/none", "/none does not exist"),
+            (
+                "rw=read\nfilename=/pipe\nsize=4k",
+                "a.fio:3: [a]: /pipe: a pipe",
+            ),
             ("filename=/disk\nfilesize=2m", "a file is never made longer"),
             ("filename=/disk\noffset=100", "multiple of the sector size"),
             (

@@ -8,6 +8,11 @@ use super::job::{Access, Job};
 use super::value::Share;
 use super::{Refusal, files, offsets};
 
+/// Gives the size in bytes of a file or block device; `None` where there is none of this name.
+///
+/// Its errors say in words what is there instead, or why nobody can tell.
+pub type SizeOf<'a> = &'a dyn Fn(&Path) -> Result<Option<u64>, String>;
+
 /// What a copy of a job works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -47,7 +52,7 @@ impl Range {
 pub(super) fn ranges(
     job: &Job,
     number: u32,
-    size_of: &dyn Fn(&Path) -> Option<u64>,
+    size_of: SizeOf<'_>,
 ) -> Result<(Vec<Range>, u64), Refusal> {
     let files = sized_files(job, number, size_of)?;
     let shares = shares(job, files.len());
@@ -78,11 +83,7 @@ struct SizedFile {
     whole_bytes: Option<u64>,
 }
 
-fn sized_files(
-    job: &Job,
-    number: u32,
-    size_of: &dyn Fn(&Path) -> Option<u64>,
-) -> Result<Vec<SizedFile>, Refusal> {
+fn sized_files(job: &Job, number: u32, size_of: SizeOf<'_>) -> Result<Vec<SizedFile>, Refusal> {
     let places: Vec<Place> = match job.access {
         Access::Null => vec![Place::Null],
         Access::File(_) => {
@@ -93,16 +94,31 @@ fn sized_files(
     let files = places.into_iter().enumerate().map(|(index, place)| {
         let existing_bytes = match &place {
             Place::Null => None,
-            Place::File(path) => size_of(path),
+            Place::File(path) => existing_bytes(job, path, size_of)?,
         };
         let wanted_bytes = files::wanted_bytes(job, number, index, existing_bytes);
-        SizedFile {
+        Ok(SizedFile {
             place,
             existing_bytes,
             whole_bytes: wanted_bytes.or(existing_bytes),
-        }
+        })
     });
-    Ok(files.collect())
+    files.collect()
+}
+
+/// The size of a file that exists.
+///
+/// # Errors
+/// What is there and is no file, or can't be looked at.
+pub(super) fn existing_bytes(
+    job: &Job,
+    path: &Path,
+    size_of: SizeOf<'_>,
+) -> Result<Option<u64>, Refusal> {
+    size_of(path).map_err(|why| {
+        let message = format!("[{}]: {}: {why}", job.section, path.display());
+        job.refuse("filename", message)
+    })
 }
 
 /// What a `size` in bytes leaves to each of several files: the same, in whole blocks; what is left over goes to the
@@ -227,6 +243,14 @@ fn len(job: &Job, start: u64, whole: Option<u64>, place: &Place) -> Result<u64, 
         };
         return Err(Refusal::at(&job.position, message));
     };
+    if let (0, Place::File(path)) = (whole, place) {
+        let message = format!(
+            "[{}]: {} has 0 bytes; name a file with data, or remove it and add size=SIZE",
+            job.section,
+            path.display()
+        );
+        return Err(job.refuse("filename", message));
+    }
     match whole.checked_sub(start) {
         Some(len) if len > 0 => Ok(len),
         _ => {

@@ -8,7 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use super::job::{Access, Job};
-use super::place::{Copy, Place, Range};
+use super::place::{Copy, Place, Range, SizeOf};
+use super::range::existing_bytes;
 use super::settings::Settings;
 use super::value::Pattern;
 use super::{Refusal, Surroundings};
@@ -143,12 +144,12 @@ impl Replay {
         job: &Job,
         index: usize,
         number: u32,
-        size_of: &dyn Fn(&Path) -> Option<u64>,
+        size_of: SizeOf<'_>,
     ) -> Result<Copy, Refusal> {
         let ranges = self.ranges(job);
         for range in &ranges {
             if let Place::File(path) = &range.place {
-                let fits = self.fits(path, range.len_bytes, size_of(path));
+                let fits = self.fits(path, range.len_bytes, existing_bytes(job, path, size_of)?);
                 fits.map_err(|message| job.refuse("read_iolog", format!("read_iolog: {message}")))?;
             }
         }
@@ -350,9 +351,8 @@ mod tests {
         let job = job(options, trace)?;
         Plan::new(vec![job], &|path| {
             let sizes = [("/a", 3 << 20), ("/dev/block/8:0", 1 << 30)];
-            sizes
-                .into_iter()
-                .find_map(|(known, bytes)| (Path::new(known) == path).then_some(bytes))
+            let mut sizes = sizes.into_iter();
+            Ok(sizes.find_map(|(known, bytes)| (Path::new(known) == path).then_some(bytes)))
         })
     }
 

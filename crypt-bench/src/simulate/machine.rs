@@ -10,6 +10,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::input;
+
 /// The machines that come with the program, by name.
 pub const PRESETS: [(&str, &str); 3] = [
     (
@@ -180,7 +182,7 @@ impl Machine {
         let preset = PRESETS
             .iter()
             .find(|(preset, _)| name.as_os_str() == *preset);
-        let text = match (std::fs::read_to_string(name), preset) {
+        let text = match (input::text(name, input::MOST_BYTES), preset) {
             (Ok(text), _) => text,
             (Err(_), Some((_, text))) => (*text).to_owned(),
             (Err(error), None) => {

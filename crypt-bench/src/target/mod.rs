@@ -13,6 +13,7 @@ mod make;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use rustix::fs::SeekFrom;
 
 use crate::definition::device::DeviceSpec;
 use crate::definition::quantity::Size;
+use crate::input;
 use crate::judge::StorageEvidence;
 use crate::manifest::CreatedFile;
 use crate::result::CellParams;
@@ -52,18 +54,32 @@ pub fn existing_size_bytes(spec: &DeviceSpec) -> Option<u64> {
     let DeviceSpec::File(path) = spec else {
         return None;
     };
-    file_size_bytes(path)
+    file_size_bytes(path).ok().flatten()
 }
 
-/// Capacity of a regular file or block device that exists already, in bytes.
-#[must_use]
-pub fn file_size_bytes(path: &Path) -> Option<u64> {
-    let metadata = fs::metadata(path).ok()?;
-    if metadata.file_type().is_block_device() {
-        let file = File::open(path).ok()?;
-        return rustix::fs::seek(&file, SeekFrom::End(0)).ok();
+/// Capacity of a regular file or block device, in bytes; `None` where there is none of this name.
+///
+/// # Errors
+/// What is there instead, or why it can't be looked at; in words, without its name.
+pub fn file_size_bytes(path: &Path) -> Result<Option<u64>, String> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let kind = metadata.file_type();
+    if kind.is_block_device() {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let end = rustix::fs::seek(&file, SeekFrom::End(0));
+        return end.map(Some).map_err(|error| error.to_string());
     }
-    metadata.is_file().then_some(metadata.len())
+    if kind.is_file() {
+        return Ok(Some(metadata.len()));
+    }
+    Err(format!(
+        "{}; give a regular file or a block device",
+        input::kind_of(kind)
+    ))
 }
 
 fn open_file(path: &Path, cell: &CellParams) -> Result<FileDevice, String> {

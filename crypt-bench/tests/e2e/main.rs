@@ -6,6 +6,7 @@
 mod cipher;
 mod ciphertext;
 mod common;
+mod hostile;
 mod keep;
 mod matrix;
 mod refuse;

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use crate::common::{Place, text};
 
 /// Runs it; it must be refused with `reason`, leaving the folder as it was.
-fn refused(place: &Place, arguments: &str, reason: &str) {
+pub(crate) fn refused(place: &Place, arguments: &str, reason: &str) {
     let before = place.content();
     let output = place.run(arguments);
     let stderr = text(&output.stderr);

@@ -209,7 +209,7 @@ fn every_job_file_is_understood_as_a_whole() {
     for name in names() {
         let jobs = jobfile::load(std::slice::from_ref(&name), &[], &Folder::default());
         let jobs = jobs.unwrap_or_else(|refusal| panic!("{refusal}"));
-        let plan = jobfile::place::Plan::new(jobs, &|_| None);
+        let plan = jobfile::place::Plan::new(jobs, &|_| Ok(None));
         plan.unwrap_or_else(|refusal| panic!("{refusal}"));
     }
 }

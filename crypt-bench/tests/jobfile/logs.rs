@@ -157,7 +157,7 @@ fn logs_that_cannot_be_written_are_found_before_the_run() {
         (
             "write_bw_log=no/w",
             "",
-            "no/w_bw.1.log can't be written: No such file",
+            "no/w_bw.1.log can't be written: there is no folder no; make it first",
         ),
         (
             "write_bw_log=w\nfilename=w_bw.1.log",

@@ -59,7 +59,7 @@ fn damaged_job_files_are_read_or_refused() {
             let mut surroundings = Folder::default();
             surroundings.replaced.insert(name.clone(), damaged);
             let jobs = jobfile::load(std::slice::from_ref(&name), &[], &surroundings);
-            match jobs.and_then(|jobs| Plan::new(jobs, &|_| Some(1 << 20))) {
+            match jobs.and_then(|jobs| Plan::new(jobs, &|_| Ok(Some(1 << 20)))) {
                 Ok(_) => read += 1,
                 Err(refusal) => {
                     refused += 1;

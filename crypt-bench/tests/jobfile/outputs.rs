@@ -118,8 +118,11 @@ fn percentiles_and_bins_are_those_that_were_asked_for() {
 fn what_cannot_be_written_is_found_before_the_run() {
     let text = "[n]\nrw=write\nsize=64k\n";
     for (arguments, reason) in [
-        ("--output no/folder.json", "No such file or directory"),
-        ("--output .", "Is a directory"),
+        (
+            "--output no/folder.json",
+            "there is no folder no; make it first",
+        ),
+        ("--output .", ".: a folder; name a file for the results"),
         (
             "--output no/folder.json --output-format json --status-interval 1",
             "No such file or directory",

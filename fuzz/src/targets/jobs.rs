@@ -168,9 +168,13 @@ pub fn pieces() -> Vec<String> {
     options.chain(signs).collect()
 }
 
-/// Files that are named like disks exist.
-fn size_of(path: &Path) -> Option<u64> {
-    path.to_string_lossy().contains("d").then_some(DISK_BYTES)
+/// Files that are named like disks exist, those that are named like pipes are some.
+fn size_of(path: &Path) -> Result<Option<u64>, String> {
+    let name = path.to_string_lossy();
+    match name.contains("pipe") {
+        true => Err("a pipe".to_owned()),
+        false => Ok(name.contains('d').then_some(DISK_BYTES)),
+    }
 }
 
 /// Something is said, in one line, and not megabytes of it.

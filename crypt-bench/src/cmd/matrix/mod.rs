@@ -32,9 +32,10 @@ pub fn run(args: &Args) -> Outcome {
     if args.preset.as_deref() == Some("list") {
         return output::write_stdout(&presets()?);
     }
-    let stop = interrupt::flag()?;
     let plan = Plan::prepare(args)?;
     let key = args.key(&plan.matrix.cells)?;
+    // Not before what is read, where the first signal has to end a wait for a pipe.
+    let stop = interrupt::flag()?;
     let (mut journal, mut records, mut manifest, mut targets) = plan.begin(args, &stop)?;
     let setting = Setting {
         tool: &manifest.tool.clone(),

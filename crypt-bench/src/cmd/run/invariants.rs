@@ -161,7 +161,7 @@ fn counted(player: &Player, crypt: Option<&Crypt>) -> (Volume, Arc<Counted>) {
 fn played(name: &str) -> Option<(Plan, Vec<Played>, Vec<Arc<Counted>>)> {
     let jobs = jobfile::load(&[name.to_owned()], &[], &Folder).unwrap();
     let jobs = jobs.into_iter().map(quick).collect();
-    let plan = Plan::new(jobs, &|_| Some(64 << 20));
+    let plan = Plan::new(jobs, &|_| Ok(Some(64 << 20)));
     let plan = plan
         .map_err(|refusal| println!("skipped: {refusal}"))
         .ok()?;

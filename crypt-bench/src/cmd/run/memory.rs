@@ -72,7 +72,7 @@ mod tests {
         let text = "[a]\nioengine=null\nsize=4m\nbs=4k\niodepth=2\nnumjobs=3\nwrite_lat_log\n[b]\nioengine=null\nsize=4k\n";
         let fake = Fake::default().file("a.fio", text);
         let jobs = crate::jobfile::load(&["a.fio".to_owned()], &[], &fake).unwrap();
-        let plan = Plan::new(jobs, &|_| None).unwrap();
+        let plan = Plan::new(jobs, &|_| Ok(None)).unwrap();
         let slots = (3 * 2 * 2 + 2) * 4096;
         let logs = 3 * 1024 * 32;
         let all = slots + 4 * FIGURES_BYTES + logs;
