@@ -73,7 +73,7 @@ fn check_file(cell: &CellParams, path: &Path, permissions: &Permissions) -> Resu
         }
     }
     // Opening shows whether it may be read, written and used directly; it changes nothing.
-    open_file(path, cell).map(drop)
+    open_file(path, cell, false).map(drop)
 }
 
 fn check_missing(path: &Path, permissions: &Permissions) -> Result<(), String> {

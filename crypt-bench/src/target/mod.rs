@@ -12,16 +12,17 @@ mod check;
 mod make;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crypt_core::ErrorKind;
 use crypt_core::device::Device;
-use crypt_core::device::file::{FileDevice, FileEngine, FileOptions};
+use crypt_core::device::file::{Claim, FileDevice, FileEngine, FileOptions};
 use rustix::fs::SeekFrom;
 
 use crate::definition::device::DeviceSpec;
@@ -82,15 +83,20 @@ pub fn file_size_bytes(path: &Path) -> Result<Option<u64>, String> {
     ))
 }
 
-fn open_file(path: &Path, cell: &CellParams) -> Result<FileDevice, String> {
-    open_files(&[path], cell)
+fn open_file(path: &Path, cell: &CellParams, claimed: bool) -> Result<FileDevice, String> {
+    open_files(&[path], cell, claimed)
 }
 
 /// Files as one device, used as this cell says.
-fn open_files<P: AsRef<Path>>(paths: &[P], cell: &CellParams) -> Result<FileDevice, String> {
+fn open_files<P: AsRef<Path>>(
+    paths: &[P],
+    cell: &CellParams,
+    claimed: bool,
+) -> Result<FileDevice, String> {
     let options = FileOptions {
         direct: cell.direct,
         read_only: !cell.rw.writes(),
+        claimed,
         engine: match cell.engine.as_str() {
             "io_uring" => FileEngine::IoUring,
             "sync" => FileEngine::Sync,
@@ -137,6 +143,8 @@ pub struct Targets {
     scratch: Vec<Scratch>,
     kept: Option<Kept>,
     created: Vec<CreatedFile>,
+    /// Block devices that are written, by their number; held until the run ends, and opened as often as jobs need.
+    claims: HashMap<u64, Claim>,
 }
 
 impl Targets {
@@ -202,6 +210,7 @@ impl Targets {
             let possible = scratch.is_none_or(|scratch| scratch.direct);
             let mut cell = cell.clone();
             cell.direct &= possible;
+            self.claim(&path, &cell)?;
             return open_shared(&path, &cell);
         }
         Ok(Opened {
@@ -233,7 +242,10 @@ impl Targets {
             path.ok_or_else(|| format!("{} is no file", cell.device))
         };
         let paths = cells.iter().map(path).collect::<Result<Vec<_>, _>>()?;
-        let device = open_files(&paths, first)?;
+        for (path, cell) in paths.iter().zip(cells) {
+            self.claim(path, cell)?;
+        }
+        let device = open_files(&paths, first, true)?;
         let each = paths.iter().zip(cells);
         let each = each.map(|(path, cell)| evidence(path, cell.size_bytes));
         Ok(Opened {
@@ -244,6 +256,19 @@ impl Targets {
                 in_memory: each.clone().any(|one| one.in_memory),
             },
         })
+    }
+
+    /// Holds a block device that a cell writes, unless it is held already.
+    fn claim(&mut self, path: &Path, cell: &CellParams) -> Result<(), String> {
+        let found = fs::metadata(path).ok();
+        let block = found.filter(|found| found.file_type().is_block_device());
+        let Some(block) = block.filter(|_| cell.rw.writes()) else {
+            return Ok(());
+        };
+        if let Entry::Vacant(place) = self.claims.entry(block.rdev()) {
+            place.insert(Claim::take(path).map_err(|error| error.to_string())?);
+        }
+        Ok(())
     }
 
     /// Media that only live in this process; the last cell's where they fit.
@@ -301,7 +326,7 @@ fn make_scratch(
 
 /// One file that all volumes of a cell share, each in its own part.
 fn open_shared(path: &Path, cell: &CellParams) -> Result<Opened, String> {
-    let device: Arc<dyn Device> = Arc::new(open_file(path, cell)?);
+    let device: Arc<dyn Device> = Arc::new(open_file(path, cell, true)?);
     let places = (0..u64::from(cell.devices))
         .map(|number| (Arc::clone(&device), number * cell.size_bytes))
         .collect();

@@ -7,6 +7,7 @@
 mod buffers;
 mod commands;
 mod common;
+mod devices;
 mod differential;
 mod doubts;
 mod examples;

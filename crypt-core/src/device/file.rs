@@ -4,7 +4,7 @@
 //!
 //! Nothing falls back in silence: O_DIRECT is had or an error, and a queue that runs without
 //! something it was asked for says so in its facts. A file is never created, truncated or
-//! extended by [`FileDevice::open`]. A block device is opened for writing with O_EXCL, so one that
+//! extended by [`FileDevice::open`]. A block device is opened for writing with O_EXCL, or under a [`Claim`], so one that
 //! is mounted or has a holder is refused by the kernel; the checks before that are in
 //! [`guard`](crate::device::guard).
 
@@ -43,6 +43,40 @@ pub struct FileOptions {
     pub read_only: bool,
     /// What carries the I/O.
     pub engine: FileEngine,
+    /// Block devices are not asked for alone (O_EXCL), because the caller holds a [`Claim`] on them.
+    pub claimed: bool,
+}
+
+/// Holds a block device: nobody mounts it, or opens it to have it alone, as long as this lives. It may meanwhile be
+/// opened several times with [`FileOptions::claimed`].
+#[derive(Debug)]
+pub struct Claim {
+    _file: File,
+}
+
+impl Claim {
+    /// Holds the block device at this path.
+    ///
+    /// # Errors
+    /// Where the path is no block device, somebody else holds it, or it can't be opened.
+    pub fn take(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if !is_block_device(path)? {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "{} is not a block device, and only those can be held",
+                    path.display()
+                ),
+            ));
+        }
+        let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
+        match open_patiently(path, flags) {
+            Err(rustix::io::Errno::BUSY) => Err(busy(path)),
+            Err(source) => Err(Error::io(format!("open {}", path.display()), source)),
+            Ok(file) => Ok(Self { _file: file.into() }),
+        }
+    }
 }
 
 /// What carries the I/O of a file.
@@ -228,7 +262,8 @@ fn open_flags(options: FileOptions, is_block: bool) -> OFlags {
         OFlags::RDWR
     };
     flags.set(OFlags::DIRECT, options.direct);
-    flags.set(OFlags::EXCL, is_block && !options.read_only);
+    let alone = is_block && !options.read_only && !options.claimed;
+    flags.set(OFlags::EXCL, alone);
     flags
 }
 

@@ -257,6 +257,7 @@ fn open(path: &Path, direct: bool, engine: FileEngine) -> Result<Arc<dyn Device>
         direct,
         engine,
         read_only: false,
+        claimed: false,
     };
     let device = FileDevice::open(path, options).map_err(|error| error.to_string())?;
     Ok(Arc::new(device))
@@ -301,6 +302,7 @@ fn on_several_files(subject: &Subject) -> Result<Fixture, String> {
             _ => FileEngine::IoUring,
         },
         read_only: false,
+        claimed: false,
     };
     let read_only = FileOptions {
         read_only: true,
