@@ -16,6 +16,7 @@ use crate::host;
 use crate::input;
 use crate::journal::Journal;
 use crate::manifest::{Environment, Manifest, State, Tool};
+use crate::progress::say;
 use crate::result::{CellParams, ResultRecord, SCHEMA_VERSION};
 
 /// What `--help` says after the options.
@@ -90,7 +91,11 @@ pub fn run(args: &Args) -> Outcome {
     }
     let manifest = manifest(&records, tool, environment);
     write(&args.out, &manifest, &mut records)?;
-    eprintln!("wrote {} records to {}", records.len(), args.out.display());
+    say(format_args!(
+        "wrote {} records to {}",
+        records.len(),
+        args.out.display()
+    ));
     Ok(())
 }
 
@@ -191,14 +196,20 @@ fn manifest(records: &[ResultRecord], tool: Tool, environment: Environment) -> M
 
 fn write(folder: &Path, manifest: &Manifest, records: &mut [ResultRecord]) -> Outcome {
     let failed = |error: std::io::Error| Failure::usage(format!("{}: {error}", folder.display()));
-    let mut journal = Journal::create(folder, manifest).map_err(failed)?;
+    // Killed on the way, it is a folder that says that it is not whole.
+    let begun = Manifest {
+        state: State::Running,
+        finished: None,
+        ..manifest.clone()
+    };
+    let mut journal = Journal::create(folder, &begun).map_err(failed)?;
     for record in records {
         if let Err(error) = journal.append(record) {
             journal.abandon();
             return Err(failed(error));
         }
     }
-    Ok(())
+    journal.write_manifest(manifest).map_err(failed)
 }
 
 fn parse_device(text: &str) -> Result<String, String> {

@@ -16,6 +16,7 @@ use crate::host;
 use crate::journal::Journal;
 use crate::manifest::{Manifest, State};
 use crate::matrix::{Facts, Matrix};
+use crate::progress::say;
 use crate::report::Run;
 use crate::result::{CellParams, ResultRecord};
 use crate::simulate::{self, Machine, record};
@@ -119,7 +120,7 @@ impl Args {
         match &self.machine {
             Some(file) => Machine::load(file).map_err(Failure::Usage),
             None => {
-                eprintln!("calibrating this machine");
+                say("calibrating this machine");
                 crate::calibrate::measure().map_err(Failure::Internal)
             }
         }
@@ -165,7 +166,11 @@ fn simulate_all(
             journal.append(&mut record).map_err(matrix::disk)?;
             records.push(record);
         }
-        eprintln!("{} of {} runs simulated", records.len(), runs.len());
+        say(format_args!(
+            "{} of {} runs simulated",
+            records.len(),
+            runs.len()
+        ));
         if stop.load(Ordering::Relaxed) {
             break;
         }

@@ -18,7 +18,7 @@ const LONG: &str = "matrix --device memory --rw randread,randwrite --bs 4k --dep
                     --runtime 60ms --ramp 5ms --repeats 10 --size 4m --out results";
 
 /// Waits until the run has finished this many records.
-fn wait_for_records(place: &Place, child: &mut Child, count: usize) {
+pub(crate) fn wait_for_records(place: &Place, child: &mut Child, count: usize) {
     let path = place.path("results").join("results.jsonl");
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
@@ -41,7 +41,7 @@ fn wait_for_records(place: &Place, child: &mut Child, count: usize) {
     }
 }
 
-fn signal(child: &Child, signal: rustix::process::Signal) {
+pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
 }

@@ -7,6 +7,7 @@ mod cipher;
 mod ciphertext;
 mod common;
 mod hostile;
+mod interrupt;
 mod keep;
 mod matrix;
 mod refuse;
