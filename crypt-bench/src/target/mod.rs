@@ -22,7 +22,8 @@ use std::sync::atomic::AtomicBool;
 
 use crypt_core::ErrorKind;
 use crypt_core::device::Device;
-use crypt_core::device::file::{Claim, FileDevice, FileEngine, FileOptions};
+use crypt_core::device::claim::Claim;
+use crypt_core::device::file::{FileDevice, FileEngine, FileOptions};
 use rustix::fs::SeekFrom;
 
 use crate::definition::device::DeviceSpec;

@@ -30,7 +30,7 @@ fn several_jobs_write_one_block_device() {
     let name = identity.name();
     succeed(&place, &text, &format!("--destroy-data-on {name}"));
     // Somebody who has it alone keeps it.
-    let held = crypt_core::device::file::Claim::take(device.path()).unwrap();
+    let held = crypt_core::device::claim::Claim::take(device.path()).unwrap();
     let output = run(&place, &text, &format!("--destroy-data-on {name}"));
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("in use"), "{}", stderr(&output));

@@ -4,7 +4,8 @@
 //!
 //! Nothing falls back in silence: O_DIRECT is had or an error, and a queue that runs without
 //! something it was asked for says so in its facts. A file is never created, truncated or
-//! extended by [`FileDevice::open`]. A block device is opened for writing with O_EXCL, or under a [`Claim`], so one that
+//! extended by [`FileDevice::open`]. A block device is opened for writing with O_EXCL, or under a
+//! [`Claim`](crate::device::claim::Claim), so one that
 //! is mounted or has a holder is refused by the kernel; the checks before that are in
 //! [`guard`](crate::device::guard).
 
@@ -43,40 +44,8 @@ pub struct FileOptions {
     pub read_only: bool,
     /// What carries the I/O.
     pub engine: FileEngine,
-    /// Block devices are not asked for alone (O_EXCL), because the caller holds a [`Claim`] on them.
+    /// Block devices are not asked for alone (O_EXCL), because the caller holds a [`Claim`](crate::device::claim::Claim) on them.
     pub claimed: bool,
-}
-
-/// Holds a block device: nobody mounts it, or opens it to have it alone, as long as this lives. It may meanwhile be
-/// opened several times with [`FileOptions::claimed`].
-#[derive(Debug)]
-pub struct Claim {
-    _file: File,
-}
-
-impl Claim {
-    /// Holds the block device at this path.
-    ///
-    /// # Errors
-    /// Where the path is no block device, somebody else holds it, or it can't be opened.
-    pub fn take(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        if !is_block_device(path)? {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "{} is not a block device, and only those can be held",
-                    path.display()
-                ),
-            ));
-        }
-        let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOCTTY;
-        match open_patiently(path, flags) {
-            Err(rustix::io::Errno::BUSY) => Err(busy(path)),
-            Err(source) => Err(Error::io(format!("open {}", path.display()), source)),
-            Ok(file) => Ok(Self { _file: file.into() }),
-        }
-    }
 }
 
 /// What carries the I/O of a file.
@@ -238,7 +207,7 @@ fn is_refusal(error: &Error) -> bool {
         .any(|&raw| error.errno().raw() == raw.raw_os_error())
 }
 
-fn is_block_device(path: &Path) -> Result<bool> {
+pub(super) fn is_block_device(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path)
         .map_err(|source| Error::io(format!("look at {}", path.display()), source))?;
     let kind = metadata.file_type();
@@ -295,7 +264,7 @@ fn checked_size(files: &Files) -> Result<u64> {
 
 /// Opens, and asks again for a moment while the file is busy: a ring that was just dropped may
 /// still hold it, since the kernel finishes the last requests of a ring in the background.
-fn open_patiently(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_patiently(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     for _ in 0..BUSY_ATTEMPTS {
         match rustix::fs::open(path, flags, Mode::empty()) {
             Err(rustix::io::Errno::BUSY) => thread::sleep(BUSY_PAUSE),
@@ -305,7 +274,7 @@ fn open_patiently(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-fn busy(path: &Path) -> Error {
+pub(super) fn busy(path: &Path) -> Error {
     Error::new(
         ErrorKind::Refused,
         format!(

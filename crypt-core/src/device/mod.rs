@@ -13,6 +13,7 @@
 //!
 //! The data path does not allocate after [`Device::open_queue`].
 
+pub mod claim;
 pub mod faulty;
 pub mod file;
 mod files;
