@@ -140,14 +140,16 @@ class Verdicts:
 
 def check_exact(name, pairs, options, verdicts):
     """Jobs that end by their size transfer exactly that."""
-    wanted = size_bytes(options["size"]) * int(options.get("numjobs", "1"))
+    wanted = size_bytes(options["size"]) * int(options.get("numjobs", "1")) * int(options.get("loops", "1"))
+    exact = True
     for theirs, ours in pairs:
         done = [sum(total(jobs, way)["bytes"] for way in ("read", "write")) for jobs in (theirs, ours)]
         if done[1] != wanted:
+            exact = False
             verdicts.miss(name, f"{done[1]} bytes instead of {wanted}")
         if done[0] != wanted:
             verdicts.explain(name, f"fio transferred {done[0]} bytes, {wanted} were asked for")
-    return f"{wanted} bytes, exact" if not verdicts.misses else "bytes differ"
+    return f"{wanted} bytes, exact" if exact else "bytes differ"
 
 
 def check_mix(name, pairs, options, verdicts):
