@@ -22,7 +22,9 @@ use crypt_core::exec::{
     Done, Lane, Route, Source, Work, WorkerConfig, WorkerPool, Writes, calibrate,
 };
 use crypt_core::key::Key;
-use crypt_core::policy::{Costs, Direction, Job, Load, Placement, PolicySpec};
+use crypt_core::policy::{
+    AdaptiveOptions, Costs, Direction, Job, Load, Objective, Placement, PolicySpec,
+};
 use crypt_core::request::Flags;
 use crypt_core::spec::CipherSpec;
 use crypt_core::units::SectorIndex;
@@ -93,7 +95,7 @@ fn main() -> Result<()> {
     );
     bench.assist(many);
     println!("pool: {:?}", pool.stats());
-    decisions(if full { 20_000 } else { 20 }, costs);
+    decisions(if full { 200_000 } else { 20 });
     Ok(())
 }
 
@@ -184,14 +186,30 @@ impl Bench {
     }
 }
 
+/// What makes every equation count: with the measured costs a small job may be told without them.
+const COSTS: Costs = Costs {
+    encrypt_ns_per_byte: 0.2,
+    decrypt_ns_per_byte: 0.2,
+    handoff_awake_ns: 200.0,
+    handoff_asleep_ns: 30_000.0,
+    handoff_self_ns: 150.0,
+    wake_self_ns: 3_000.0,
+    write_ns_per_byte: 0.0,
+};
+
 /// Nanoseconds per decision of each policy, for batches of 1 and of 32.
-fn decisions(count: usize, costs: Costs) {
+fn decisions(count: usize) {
     let clock = Clock::monotonic();
     println!(
         "{:<44}{:>12}{:>12}",
         "ns per decision", "batch 1", "batch 32"
     );
-    for spec in PolicySpec::ALL {
+    let objectives = Objective::ALL.into_iter().skip(1);
+    let objectives = objectives.map(|objective| AdaptiveOptions::new().with_objective(objective));
+    let limited = NonZeroU8::MIN.checked_add(49);
+    let limited = limited.and_then(|share| AdaptiveOptions::new().with_max_cpu_percent(share));
+    let adaptive = objectives.chain(limited).map(PolicySpec::Adaptive);
+    for spec in PolicySpec::ALL.into_iter().chain(adaptive) {
         let mut policy = spec.build();
         print!("{:<44}", spec.to_string());
         for batch in [1, 32] {
@@ -206,7 +224,7 @@ fn decisions(count: usize, costs: Costs) {
                 usable_workers: 4,
                 idle_workers: 4,
                 awake_workers: 1,
-                costs,
+                costs: COSTS,
                 ..Load::default()
             };
             let start_ns = clock.now_ns();

@@ -128,6 +128,10 @@ fn the_data_path_does_not_allocate() {
             "workqueue",
             "workqueue:submit_from_crypt_cpus",
             "adaptive",
+            "adaptive:latency",
+            "adaptive:throughput",
+            "adaptive:efficiency",
+            "adaptive:latency,max_workers=1,max_cpu=30",
         ] {
             let count = allocations(Arc::clone(&device), policy.parse().unwrap(), &workers);
             assert_eq!(count, 0, "{name}, {policy}");

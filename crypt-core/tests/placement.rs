@@ -232,6 +232,10 @@ proptest! {
             "workqueue:no_read_workqueue",
             "workqueue:no_write_workqueue",
             "adaptive",
+            "adaptive:latency",
+            "adaptive:throughput",
+            "adaptive:efficiency",
+            "adaptive:latency,max_workers=1,max_cpu=30",
         ];
         for policy in policies {
             let spec: PolicySpec = policy.parse().unwrap();

@@ -2,19 +2,32 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::num::{NonZeroU8, NonZeroU16};
 
 use crypt_core::policy::{
-    Costs, Direction, Job, Load, Outcome, Placement, Policy, PolicySpec, WorkqueueFlags,
+    AdaptiveOptions, Costs, Direction, Job, Load, Objective, Outcome, Placement, Policy,
+    PolicySpec, WorkqueueFlags,
 };
 use crypt_core::request::Flags;
 use crypt_core::units::SectorIndex;
 use proptest::prelude::*;
 
-/// Every policy there is: those without flags, and each set of dm-crypt's flags.
+/// Every policy there is: those without flags, each set of dm-crypt's flags, and each objective with and
+/// without limits.
 fn registry() -> Vec<PolicySpec> {
-    let sets = 0..=WorkqueueFlags::all().bits();
+    let sets = 1..=WorkqueueFlags::all().bits();
     let flagged = sets.map(|bits| PolicySpec::Workqueue(WorkqueueFlags::from_bits_retain(bits)));
-    PolicySpec::ALL.into_iter().chain(flagged).collect()
+    let objectives = Objective::ALL
+        .into_iter()
+        .map(|objective| AdaptiveOptions::new().with_objective(objective));
+    let adaptive = objectives.flat_map(|options| {
+        let workers = options.with_max_workers(NonZeroU16::MIN);
+        let share = NonZeroU8::new(30).and_then(|share| workers.with_max_cpu_percent(share));
+        [Some(options), Some(workers), share]
+    });
+    let adaptive = adaptive.flatten().map(PolicySpec::Adaptive);
+    let known = PolicySpec::ALL.into_iter();
+    known.chain(flagged).chain(adaptive.skip(1)).collect()
 }
 
 fn any_job() -> impl Strategy<Value = Job> {
@@ -168,6 +181,9 @@ fn names_parse_back_to_the_policy_and_differ() {
     let specs: BTreeSet<_> = registry().iter().map(PolicySpec::to_string).collect();
     let names: BTreeSet<_> = registry().iter().map(|spec| spec.build().name()).collect();
     assert_eq!(specs, names);
+    // 3 policies, the sets of 5 flags but the empty one, and 4 objectives in 3 ways but the default.
+    assert_eq!(specs.len(), 3 + 31 + 11);
+    assert_eq!(specs.len(), registry().len());
     for name in &names {
         assert_eq!(name.parse::<PolicySpec>().unwrap().to_string(), *name);
     }

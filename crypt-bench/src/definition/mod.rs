@@ -111,8 +111,9 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<u32>,
 
-    /// inline, workqueue, adaptive, each with its flags: workqueue:no_read_workqueue,same_cpu_crypt; raw for
-    /// the device without any crypt stage
+    /// inline, workqueue, adaptive, each with its flags: workqueue:no_read_workqueue,same_cpu_crypt, or
+    /// adaptive:latency,max_workers=2 (also throughput, efficiency, max_cpu=PERCENT); raw for the device
+    /// without any crypt stage
     #[arg(
         long,
         value_delimiter = ',',
@@ -152,7 +153,7 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sector_size: Vec<Size>,
 
-    /// Run only the policies named: don't add inline and workqueue to a lone adaptive
+    /// Run only the policies named: don't add inline and workqueue where all are adaptive
     #[arg(
         long, num_args = 0..=1, default_missing_value = "true", require_equals = true,
         hide_possible_values = true, value_name = "BOOL", help_heading = "Conditions"

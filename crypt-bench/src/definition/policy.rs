@@ -1,4 +1,4 @@
-//! Lists of policies: `inline,workqueue:no_read_workqueue,same_cpu_crypt,adaptive`.
+//! Lists of policies: `inline,workqueue:no_read_workqueue,same_cpu_crypt,adaptive:latency,max_workers=2`.
 //!
 //! A comma separates policies as well as the flags of one; a flag belongs to the policy before it.
 
@@ -8,8 +8,9 @@ use crypt_core::policy::PolicySpec;
 
 use crate::result::RAW_POLICY;
 
-/// What a lone adaptive policy is compared with.
+/// What adaptive policies by themselves are compared with.
 const BASELINES: [&str; 2] = ["inline", "workqueue"];
+const ADAPTIVE: &str = "adaptive";
 
 /// Puts the comma-separated items back together into policies, in their own notation, each once.
 ///
@@ -25,8 +26,8 @@ pub fn join_flags(items: &[String]) -> Result<Vec<String>, String> {
             }
             _ if is_flag(item) => {
                 return Err(format!(
-                    "--policy: `{item}` looks like a flag: write workqueue:{item} (flags follow a \
-                     colon)"
+                    "--policy: `{item}` looks like a flag: write {}:{item} (flags follow a colon)",
+                    owner(item)
                 ));
             }
             _ => texts.push(item.clone()),
@@ -49,17 +50,22 @@ pub fn join_flags(items: &[String]) -> Result<Vec<String>, String> {
     Ok(policies)
 }
 
-/// Flags have underscores, policies don't.
+/// What a policy has as a flag, or looks like that: names of flags have underscores, those of policies don't.
 fn is_flag(item: &str) -> bool {
     let name = item.split_once(':').map_or(item, |(name, _)| name);
-    name.contains('_')
+    PolicySpec::is_flag(item) || name.contains('_')
 }
 
-/// Adds what a lone adaptive policy is compared with, in front of it.
+/// The policy that an item is a flag of, or might be.
+fn owner(item: &str) -> &'static str {
+    let of_adaptive = format!("{ADAPTIVE}:{item}").parse::<PolicySpec>().is_ok();
+    if of_adaptive { ADAPTIVE } else { "workqueue" }
+}
+
+/// Adds what adaptive policies are compared with, in front of them, where there are no others.
 #[must_use]
 pub fn with_baselines(policies: Vec<String>, only: bool) -> Vec<String> {
-    let lone = matches!(&policies[..], [policy] if policy.starts_with("adaptive"));
-    if only || !lone {
+    if only || !policies.iter().all(|policy| is_adaptive(policy)) {
         return policies;
     }
     BASELINES
@@ -67,6 +73,10 @@ pub fn with_baselines(policies: Vec<String>, only: bool) -> Vec<String> {
         .map(|&name| name.to_owned())
         .chain(policies)
         .collect()
+}
+
+fn is_adaptive(policy: &str) -> bool {
+    policy.split(':').next() == Some(ADAPTIVE)
 }
 
 #[cfg(test)]
@@ -95,6 +105,23 @@ mod tests {
     }
 
     #[test]
+    fn objectives_and_limits_are_flags_too() {
+        let policies = joined(
+            "adaptive:max_workers=2,latency,inline,adaptive:efficiency,adaptive:balanced,workqueue:high_priority",
+        );
+        assert_eq!(
+            policies.unwrap(),
+            [
+                "adaptive:latency,max_workers=2",
+                "inline",
+                "adaptive:efficiency",
+                "adaptive",
+                "workqueue:high_priority"
+            ]
+        );
+    }
+
+    #[test]
     fn what_is_neither_is_refused_with_advice() {
         for (text, advice) in [
             ("same_cpu_crypt", "workqueue:same_cpu_crypt"),
@@ -104,6 +131,13 @@ mod tests {
             ("", "inline"),
             ("workqueue:fast", "no_read_workqueue"),
             ("inline:fast", "inline"),
+            ("latency", "adaptive:latency"),
+            ("adaptive,max_cpu=50", "adaptive:max_cpu=50"),
+            (
+                "adaptive:latency,efficiency",
+                "list adaptive:latency and adaptive:efficiency",
+            ),
+            ("adaptive:max_cpu=0", "from 1 to 100"),
         ] {
             let message = joined(text).unwrap_err();
             assert!(message.contains(advice), "{message}");
@@ -111,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_lone_adaptive_gets_baselines() {
+    fn only_adaptive_policies_by_themselves_get_baselines() {
         let one = |name: &str| vec![name.to_owned()];
         assert_eq!(
             with_baselines(one("adaptive"), false),
@@ -119,5 +153,8 @@ mod tests {
         );
         assert_eq!(with_baselines(one("adaptive"), true), ["adaptive"]);
         assert_eq!(with_baselines(one("workqueue"), false), ["workqueue"]);
+        let two = vec!["adaptive:latency".to_owned(), "adaptive".to_owned()];
+        let compared = ["inline", "workqueue", "adaptive:latency", "adaptive"];
+        assert_eq!(with_baselines(two, false), compared);
     }
 }

@@ -10,5 +10,6 @@ mod hostile;
 mod interrupt;
 mod keep;
 mod matrix;
+mod objectives;
 mod refuse;
 mod simulate;

@@ -119,7 +119,12 @@ fn encrypted_jobs_report_like_others_whatever_the_policy() {
     let place = place();
     fs::write(place.path().join("key"), (0..64).collect::<Vec<u8>>()).unwrap();
     let mut images = Vec::new();
-    for policy in ["inline", "workqueue", "adaptive"] {
+    for policy in [
+        "inline",
+        "workqueue",
+        "adaptive",
+        "adaptive:latency,max_workers=1,max_cpu=50",
+    ] {
         let text = format!(
             "[w]\nfilename=disk\nrw=write\nbs=64k\ncrypt_cipher=aes-xts-plain64\ncrypt_policy={policy}\n\
              crypt_sector_size=4k\ncrypt_key_file=key\n"
@@ -128,7 +133,7 @@ fn encrypted_jobs_report_like_others_whatever_the_policy() {
         assert_eq!(jobs[0]["write"]["io_bytes"], 1 << 20);
         images.push(fs::read(place.path().join("disk")).unwrap());
     }
-    assert!(images[0] == images[1] && images[0] == images[2]);
+    assert!(images.iter().all(|image| *image == images[0]));
     let plain = "[w]\nfilename=disk\nrw=write\nbs=64k\n";
     succeed(&place, plain, "--destroy-data-on disk");
     assert!(fs::read(place.path().join("disk")).unwrap() != images[0]);

@@ -15,7 +15,7 @@ mod workqueue;
 use std::fmt;
 use std::num::NonZeroU8;
 
-pub use adaptive::Adaptive;
+pub use adaptive::{Adaptive, AdaptiveOptions, Objective};
 pub use costs::CostTracker;
 pub use inline::Inline;
 pub use spec::PolicySpec;

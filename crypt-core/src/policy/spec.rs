@@ -1,4 +1,5 @@
-//! Which policy, in writing: `inline`, `workqueue:no_read_workqueue,same_cpu_crypt`, `adaptive`.
+//! Which policy, in writing: `inline`, `workqueue:no_read_workqueue,same_cpu_crypt`, `adaptive`,
+//! `adaptive:latency,max_workers=2`.
 //!
 //! Parsing and printing are inverse; flags print in one order whatever the order they came in.
 #![forbid(unsafe_code)]
@@ -6,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Adaptive, Inline, OffloadRules, Policy, Workqueue, WorkqueueFlags};
+use super::{Adaptive, AdaptiveOptions, Inline, OffloadRules, Policy, Workqueue, WorkqueueFlags};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A policy's name and flags. [`PolicySpec::build`] makes one instance per queue.
@@ -18,8 +19,8 @@ pub enum PolicySpec {
     Inline,
     /// Everything on workers, as dm-crypt does, with dm-crypt's flags.
     Workqueue(WorkqueueFlags),
-    /// Each job where it is expected to end soonest.
-    Adaptive,
+    /// Each job where it is expected to end soonest, or what else its objective is, within its limits.
+    Adaptive(AdaptiveOptions),
 }
 
 impl PolicySpec {
@@ -27,7 +28,7 @@ impl PolicySpec {
     pub const ALL: [Self; 3] = [
         Self::Inline,
         Self::Workqueue(WorkqueueFlags::empty()),
-        Self::Adaptive,
+        Self::Adaptive(AdaptiveOptions::new()),
     ];
 
     /// A fresh policy for one queue.
@@ -36,7 +37,7 @@ impl PolicySpec {
         match *self {
             Self::Inline => Box::new(Inline),
             Self::Workqueue(flags) => Box::new(Workqueue::new(flags)),
-            Self::Adaptive => Box::new(Adaptive::new()),
+            Self::Adaptive(options) => Box::new(Adaptive::new(options)),
         }
     }
 
@@ -48,7 +49,7 @@ impl PolicySpec {
             Self::Workqueue(flags) => !flags.contains(
                 WorkqueueFlags::NO_READ_WORKQUEUE.union(WorkqueueFlags::NO_WRITE_WORKQUEUE),
             ),
-            Self::Adaptive => true,
+            Self::Adaptive(_) => true,
         }
     }
 
@@ -62,53 +63,41 @@ impl PolicySpec {
         match self {
             Self::Inline => "inline",
             Self::Workqueue(_) => "workqueue",
-            Self::Adaptive => "adaptive",
+            Self::Adaptive(_) => "adaptive",
         }
     }
 
-    /// The same policy with the flag of this name, or `None` where it has no such flag.
-    fn with_flag(self, name: &str) -> Option<Self> {
+    /// The policy of this name with these flags.
+    fn with_flags(self, flags: &str) -> Result<Self> {
         match self {
-            Self::Workqueue(flags) => WorkqueueFlags::NAMES
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, flag)| Self::Workqueue(flags | *flag)),
-            Self::Inline | Self::Adaptive => None,
+            Self::Inline => Err(no_flags(&self, flags)),
+            Self::Workqueue(_) => WorkqueueFlags::parse(flags).map(Self::Workqueue),
+            Self::Adaptive(_) => AdaptiveOptions::parse(flags).map(Self::Adaptive),
         }
     }
 
-    /// Names of the flags that the policy knows.
-    fn known_flags(&self) -> Vec<&'static str> {
-        match self {
-            Self::Workqueue(_) => WorkqueueFlags::NAMES
-                .iter()
-                .map(|(name, _)| *name)
-                .collect(),
-            Self::Inline | Self::Adaptive => Vec::new(),
-        }
-    }
-
-    fn flag_names(&self) -> Vec<&'static str> {
-        match self {
-            Self::Workqueue(set) => {
-                let set = WorkqueueFlags::NAMES
-                    .iter()
-                    .filter(|(_, flag)| set.contains(*flag));
-                set.map(|(name, _)| *name).collect()
-            }
-            Self::Inline | Self::Adaptive => Vec::new(),
-        }
+    /// Whether a word is a flag of some policy, rather than a policy: what stands between commas in a list of
+    /// policies may be either.
+    #[must_use]
+    pub fn is_flag(word: &str) -> bool {
+        let name = |flag: &str| flag.split('=').next() == word.split('=').next();
+        let adaptive = AdaptiveOptions::FLAGS.into_iter().any(name);
+        adaptive || WorkqueueFlags::NAMES.iter().any(|(flag, _)| name(flag))
     }
 }
 
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base_name())?;
-        let flags = self.flag_names();
+        let flags = match self {
+            Self::Inline => String::new(),
+            Self::Workqueue(flags) => flags.names().join(","),
+            Self::Adaptive(options) => options.to_string(),
+        };
         if flags.is_empty() {
             return Ok(());
         }
-        write!(f, ":{}", flags.join(","))
+        write!(f, ":{flags}")
     }
 }
 
@@ -116,7 +105,8 @@ impl FromStr for PolicySpec {
     type Err = Error;
 
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a name or flag that doesn't exist, with those that do.
+    /// [`ErrorKind::InvalidInput`] for a name or flag that doesn't exist, with those that do, and for flags that
+    /// contradict each other.
     fn from_str(text: &str) -> Result<Self> {
         let (name, flags) = match text.split_once(':') {
             Some((name, flags)) => (name, Some(flags)),
@@ -124,11 +114,10 @@ impl FromStr for PolicySpec {
         };
         let base = Self::ALL.into_iter().find(|spec| spec.base_name() == name);
         let base = base.ok_or_else(|| unknown_policy(name))?;
-        let Some(flags) = flags else { return Ok(base) };
-        flags.split(',').try_fold(base, |spec, flag| {
-            spec.with_flag(flag)
-                .ok_or_else(|| unknown_flag(&base, flag))
-        })
+        match flags {
+            None => Ok(base),
+            Some(flags) => base.with_flags(flags),
+        }
     }
 }
 
@@ -138,16 +127,11 @@ fn unknown_policy(name: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, context)
 }
 
-fn unknown_flag(spec: &PolicySpec, flag: &str) -> Error {
-    let (name, known) = (spec.base_name(), spec.known_flags());
-    let context = if known.is_empty() {
-        format!("the policy '{name}' has no flags, so '{flag}' can't be one; write '{name}' alone")
-    } else {
-        format!(
-            "the policy '{name}' has no flag '{flag}'; there are {}",
-            known.join(", ")
-        )
-    };
+fn no_flags(spec: &PolicySpec, flags: &str) -> Error {
+    let name = spec.base_name();
+    let context = format!(
+        "the policy '{name}' has no flags, so '{flags}' can't be one; write '{name}' alone"
+    );
     Error::new(ErrorKind::InvalidInput, context)
 }
 
@@ -162,6 +146,10 @@ mod tests {
             "workqueue",
             "adaptive",
             "workqueue:same_cpu_crypt",
+            "adaptive:latency",
+            "adaptive:throughput,max_workers=2",
+            "adaptive:max_cpu=50",
+            "adaptive:efficiency,max_workers=65535,max_cpu=100",
         ] {
             assert_eq!(text.parse::<PolicySpec>().unwrap().to_string(), text);
         }
@@ -173,6 +161,11 @@ mod tests {
             "workqueue:high_priority,no_write_workqueue"
         );
         assert_eq!(spec.build().name(), spec.to_string());
+        let spec: PolicySpec = "adaptive:max_cpu=7,max_workers=3,latency".parse().unwrap();
+        assert_eq!(spec.to_string(), "adaptive:latency,max_workers=3,max_cpu=7");
+        assert_eq!(spec.build().name(), spec.to_string());
+        let spec: PolicySpec = "adaptive:balanced".parse().unwrap();
+        assert_eq!(spec.to_string(), "adaptive");
     }
 
     #[test]
@@ -191,6 +184,46 @@ mod tests {
         assert!(message("workqueue:fast").contains("submit_from_crypt_cpus"));
         assert!(message("workqueue:").contains("no flag ''"));
         assert!(message("inline:fast").contains("has no flags"));
+    }
+
+    #[test]
+    fn flags_of_the_adaptive_policy_are_refused_with_advice() {
+        for (flags, advice) in [
+            (
+                "fast",
+                "balanced, latency, throughput, efficiency, max_workers=N, max_cpu=PERCENT",
+            ),
+            ("", "no flag ''"),
+            ("latency=1", "no flag 'latency=1'"),
+            ("same_cpu_crypt", "no flag 'same_cpu_crypt'"),
+            (
+                "latency,efficiency",
+                "list adaptive:latency and adaptive:efficiency",
+            ),
+            ("balanced,latency", "one objective"),
+            ("max_workers", "from 1 to 65535"),
+            ("max_workers=0", "from 1 to 65535"),
+            ("max_workers=+1", "from 1 to 65535"),
+            ("max_workers=65536", "from 1 to 65535"),
+            ("max_cpu=101", "from 1 to 100"),
+            ("max_cpu=50%", "from 1 to 100"),
+            ("max_cpu=1,max_cpu=1", "max_cpu twice"),
+        ] {
+            let spec = format!("adaptive:{flags}").parse::<PolicySpec>();
+            let message = spec.unwrap_err().to_string();
+            assert!(message.contains(advice), "{message}");
+        }
+        assert!("adaptive:latency,latency".parse::<PolicySpec>().is_ok());
+    }
+
+    #[test]
+    fn words_of_lists_are_flags_or_policies() {
+        for flag in ["latency", "max_cpu=", "max_workers=3", "same_cpu_crypt"] {
+            assert!(PolicySpec::is_flag(flag), "{flag}");
+        }
+        for other in ["inline", "adaptive", "adaptive:latency", "raw", ""] {
+            assert!(!PolicySpec::is_flag(other), "{other}");
+        }
     }
 
     #[test]

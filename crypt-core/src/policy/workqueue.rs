@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Direction, Job, Load, OffloadRules, Outcome, Placement, Policy, WriteRoute};
+use crate::error::{Error, ErrorKind, Result};
 
 bitflags::bitflags! {
     /// dm-crypt's flags, by its names. See the module documentation.
@@ -42,6 +43,30 @@ impl WorkqueueFlags {
         ("no_read_workqueue", Self::NO_READ_WORKQUEUE),
         ("no_write_workqueue", Self::NO_WRITE_WORKQUEUE),
     ];
+
+    /// The names of those that are set, in the same order.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        let set = Self::NAMES.iter().filter(|(_, flag)| self.contains(*flag));
+        set.map(|(name, _)| *name).collect()
+    }
+
+    /// Reads names between commas.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a name that is no flag, with those that are.
+    pub(super) fn parse(names: &str) -> Result<Self> {
+        names.split(',').try_fold(Self::empty(), |flags, name| {
+            let known = Self::NAMES.iter().find(|(known, _)| *known == name);
+            let (_, flag) = known.ok_or_else(|| {
+                let known = Self::NAMES.map(|(known, _)| known).join(", ");
+                let context =
+                    format!("the policy 'workqueue' has no flag '{name}'; there are {known}");
+                Error::new(ErrorKind::InvalidInput, context)
+            })?;
+            Ok(flags | *flag)
+        })
+    }
 
     /// Whether work of this direction runs on the queue's thread.
     #[must_use]

@@ -12,26 +12,56 @@
 //! is. There the worker that encrypted data writes it, while it is in its cache. Where a device takes
 //! writes from its own queue only, they come back to this thread and c is the cipher alone.
 //!
-//! With m = 0 everything runs inline: offloading would only take the core of another queue. So does a
-//! job with c < 1.5 s: what it saves this thread is little, and its data must cross to another core.
+//! **The cost equation.** A job goes where J is least, and stays inline where none is less:
+//!
+//! ```text
+//! J(p) = L(p) + pi X(p)
+//! ```
+//!
+//! L is the predicted time until the job (or the batch) ends, X the CPU time that the choice takes beyond
+//! that of `inline`, and pi its price: how many ns of waiting one ns of CPU time is worth. X(inline) = 0. Data
+//! that move cost both cores: X = c / 3 for a job handed off whole, c / 4 for one that is split, of which
+//! this thread keeps a part, and H for waking a worker. An objective is two weights, pi and omega, by which the
+//! other requests in flight count as users of the same workers:
+//!
+//! | [`Objective`] | pi | omega | so a hand-off pays if | a split pays if | a wake-up is paid for after |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `balanced` | 1 | 0 | c > 1.5 s | T + s + h < 0.75 c | H |
+//! | `latency` | 1/4 | 0 | c > 1.09 s | T + s + h < 0.94 c | H / 4 |
+//! | `throughput` | 1/2 | 1 | c > 1.2 s | T + s + h < 0.88 c | H / 2 |
+//! | `efficiency` | 4 | 0 | never | never | never |
+//!
+//! At the price of `efficiency` no gain in time is worth what moving data costs, so it does what `inline` does.
+//!
+//! With m = 0 everything runs inline: offloading would only take the core of another queue.
 //!
 //! **Large jobs are split** over the workers and this thread. With a awake and j woken helpers and n
 //! parts the job ends after about
 //!
 //! ```text
-//! T = (c + a h + j H + n s) / (a + j + 1)
-//! n = sqrt(c / s), at least a + j + 1 and at most 8 per helper
+//! T = (c + a' h + j' H + n s) / (a' + j' + 1 / u)
+//! u = 1 + omega (requests in flight - 1);  a' = a / u;  j' = j / u
+//! n = sqrt(c / s), at least a' + j' + 1 / u and at most 8 times that
 //! j = as many sleepers as still begin before the job ends: c / H - a - 1, at most m - a
+//! L(split) = T + s + h (h for the way back)
 //! ```
 //!
-//! n balances the cost of a part (s) against the imbalance at the end (a part's time, c / n). The job
-//! is split where T + s + h < 0.75 c (h for the way back). It does not matter how much is queued
-//! already: parts in the pool are taken by whoever is free first, this thread included. Nobody helps
-//! with a `HIPRI` job, whose submitter polls, so there the 1 in the divisor is missing.
+//! n balances the cost of a part (s) against the imbalance at the end (a part's time, c / n). It does not
+//! matter how much is queued already: parts in the pool are taken by whoever is free first, this thread
+//! included. With omega = 1 each request counts on its share of the workers only; where that is no whole
+//! helper it is not split but a job like others. Nobody helps with a `HIPRI` job, whose submitter polls, so
+//! there the 1 / u in the divisor is missing.
 //!
-//! **Small jobs** run inline as long as this thread keeps up. A batch that takes C in all is a
-//! backlog; its first jobs are handed off such that this thread and the a awake workers end at the
-//! same time. With k jobs of mean c' = C / k, y is the cipher time handed off:
+//! **Small jobs** run inline as long as this thread keeps up. A batch that takes C in all is a backlog,
+//! of which y is handed off. With k jobs of mean c' = C / k this thread ends at O + C - y (1 - s / c'), the
+//! a awake workers at h + (Q + y) / a, and
+//!
+//! ```text
+//! J(y) = max(both ends) + pi y / 3
+//! ```
+//!
+//! falls up to where both end at the same time if 1 - s / c' > pi / 3, which is the condition of the table,
+//! and rises from there. So
 //!
 //! ```text
 //! O + C - y (1 - s / c') = h + (Q + y) / a      =>
@@ -46,29 +76,46 @@
 //!
 //! **With all workers asleep** the same holds with H for h. That is rarely worth it for one batch, but
 //! a worker that is awake stays awake while work keeps coming. So what a batch would have gained from
-//! one awake worker, y (1 - s / c') or c - T, is added up, and given back at a rate of 1/16 of the time
-//! that passes. When the sum reaches H the batch is placed as if one were awake, which wakes it: as
+//! one awake worker, y (1 - s / c') or c - L(split), is added up, and given back at a rate of 1/16 of the
+//! time that passes. When the sum reaches pi H the batch is placed as if one were awake, which wakes it: as
 //! one rents until the rent has paid for buying. If a wake-up did not return its cost before the next
-//! one is due, the next one must wait for twice as much (up to 64 H), else for half.
+//! one is due, the next one must wait for twice as much (up to 64 pi H), else for half.
 //!
-//! **Read-ahead** goes to a worker whenever that saves this thread time (c >= 1.5 s, or c > s + the
-//! cost of a wake-up where one is needed): nobody waits for it.
+//! **Read-ahead** goes to a worker whenever that saves this thread time, since nobody waits for it: L is the
+//! time of this thread, c inline and s offloaded, and what a wake-up costs it where one is needed.
 //!
 //! **`HIPRI`** is inline unless splitting pays.
+//!
+//! **Limits** ([`AdaptiveOptions`]) come last. With `max_workers=N` in a larger pool no more than N parts
+//! are handed off and not back, for each queue, so that no more workers are busy with them; a job is split
+//! into no more. With `max_cpu=PERCENT` the time that is worked on what a queue hands off is bounded: over
+//! any stretch of time by this share of the stretch and 10 ms, times the workers of the pool. What would go
+//! beyond stays inline.
 #![forbid(unsafe_code)]
 
+mod limits;
+mod options;
 mod pace;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod wakes;
 
+pub use options::{AdaptiveOptions, Objective};
+
+use self::limits::Limits;
+use self::options::Weights;
 use self::pace::Pace;
 use self::plan::{Team, are_too_small};
 use self::wakes::Wakes;
-use super::{Costs, Job, Load, OffloadRules, Outcome, Placement, Policy, WriteRoute};
+use super::{Costs, Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec, WriteRoute};
 
 /// The policy `adaptive`. See the module documentation for its equations.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptive {
+    options: AdaptiveOptions,
+    weights: Weights,
+    limits: Option<Limits>,
     pace: Pace,
     wakes: Wakes,
 }
@@ -76,8 +123,11 @@ pub struct Adaptive {
 impl Adaptive {
     /// A policy that has seen nothing yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(options: AdaptiveOptions) -> Self {
         Self {
+            options,
+            weights: options.objective().weights(),
+            limits: Limits::new(&options),
             pace: Pace::default(),
             wakes: Wakes::new(),
         }
@@ -85,7 +135,21 @@ impl Adaptive {
 
     fn place_known(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
         self.pace.learn(load);
-        let team = Team::new(load, &self.pace, jobs.len());
+        let room = match &mut self.limits {
+            None => u32::MAX,
+            Some(limits) => limits.room(load),
+        };
+        if room == 0 {
+            return;
+        }
+        self.place_within(room, jobs, load, placements);
+        if let Some(limits) = &mut self.limits {
+            limits.hold(jobs, placements, load, room);
+        }
+    }
+
+    fn place_within(&mut self, room: u32, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
+        let team = Team::new(load, &self.pace, jobs.len(), &self.weights, room);
         let gain_ns = team.plan(jobs, placements);
         if !team.is_asleep() {
             self.wakes.gained(gain_ns);
@@ -98,7 +162,8 @@ impl Adaptive {
             return;
         }
         let gain_ns = team.with_one_awake().plan(jobs, placements);
-        if !self.wakes.missed(gain_ns, team.wake_ns(), load.now_ns) {
+        let price_ns = self.weights.wake_price_ns(team.wake_ns());
+        if !self.wakes.missed(gain_ns, price_ns, load.now_ns) {
             placements.fill(Placement::Inline);
         }
     }
@@ -106,13 +171,13 @@ impl Adaptive {
 
 impl Default for Adaptive {
     fn default() -> Self {
-        Self::new()
+        Self::new(AdaptiveOptions::default())
     }
 }
 
 impl Policy for Adaptive {
     fn name(&self) -> String {
-        "adaptive".to_owned()
+        PolicySpec::Adaptive(self.options).to_string()
     }
 
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
@@ -120,14 +185,17 @@ impl Policy for Adaptive {
         if load.workers == 0 || load.usable_workers == 0 {
             return;
         }
-        if !are_too_small(jobs, load) && are_known(&load.costs) {
+        if !are_too_small(jobs, load, &self.weights) && are_known(&load.costs) {
             self.place_known(jobs, load, placements);
         }
         self.pace.decided(jobs, placements, load);
     }
 
-    fn observe(&mut self, _outcome: &Outcome) {
+    fn observe(&mut self, outcome: &Outcome) {
         // Costs are followed by the pipeline and by the workers, and arrive with the next load.
+        if let Some(limits) = &mut self.limits {
+            limits.done(outcome);
+        }
     }
 
     fn offload_rules(&self) -> OffloadRules {
@@ -154,263 +222,4 @@ fn are_known(costs: &Costs) -> bool {
     // These may be nothing.
     let others = [costs.wake_self_ns, costs.write_ns_per_byte];
     positive && others.into_iter().all(|ns| ns >= 0.0 && ns.is_finite())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::Direction;
-    use crate::request::Flags;
-    use crate::units::SectorIndex;
-
-    const COSTS: Costs = Costs {
-        encrypt_ns_per_byte: 0.2,
-        decrypt_ns_per_byte: 0.2,
-        handoff_awake_ns: 200.0,
-        handoff_asleep_ns: 30_000.0,
-        handoff_self_ns: 150.0,
-        wake_self_ns: 3_000.0,
-        write_ns_per_byte: 0.0,
-    };
-
-    fn job(len_bytes: u32, flags: Flags) -> Job {
-        Job {
-            direction: Direction::Decrypt,
-            flags,
-            sector: SectorIndex::new(0),
-            len_bytes,
-            max_parts: (len_bytes / 4096).clamp(1, 255) as u8,
-        }
-    }
-
-    /// One queue and its workers, each with a core.
-    fn load(usable: u32, awake: u32) -> Load {
-        Load {
-            depth: 32,
-            in_flight: 32,
-            workers: usable,
-            usable_workers: usable,
-            idle_workers: usable,
-            awake_workers: awake,
-            costs: COSTS,
-            ..Load::default()
-        }
-    }
-
-    fn place(policy: &mut Adaptive, jobs: &[Job], load: &Load) -> Vec<Placement> {
-        let mut placements = vec![Placement::Inline; jobs.len()];
-        policy.place(jobs, load, &mut placements);
-        placements
-    }
-
-    fn offloaded(placements: &[Placement]) -> usize {
-        placements
-            .iter()
-            .filter(|&&p| p == Placement::Offload)
-            .count()
-    }
-
-    fn parts(placement: Placement) -> u8 {
-        match placement {
-            Placement::Split(parts) => parts.get(),
-            Placement::Inline | Placement::Offload => 0,
-        }
-    }
-
-    #[test]
-    fn one_small_request_stays_inline_whoever_is_awake() {
-        for awake in 0..=4 {
-            for len in [512, 4096] {
-                let placed = place(
-                    &mut Adaptive::new(),
-                    &[job(len, Flags::empty())],
-                    &load(4, awake),
-                );
-                assert_eq!(placed, [Placement::Inline], "{len} {awake}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_large_request_is_split_over_awake_and_sleeping_workers() {
-        let large = [job(1 << 20, Flags::empty())];
-        let asleep = parts(place(&mut Adaptive::new(), &large, &load(1, 0))[0]);
-        assert!((4..=16).contains(&asleep), "{asleep}");
-        let awake = parts(place(&mut Adaptive::new(), &large, &load(8, 8))[0]);
-        assert!(awake >= 9, "{awake}");
-        assert!(
-            parts(
-                place(
-                    &mut Adaptive::new(),
-                    &[job(1 << 20, Flags::HIPRI)],
-                    &load(8, 8)
-                )[0]
-            ) >= 8
-        );
-    }
-
-    #[test]
-    fn a_request_that_ends_before_a_sleeper_begins_is_not_split() {
-        let placed = place(
-            &mut Adaptive::new(),
-            &[job(128 << 10, Flags::empty())],
-            &load(4, 0),
-        );
-        assert_eq!(placed, [Placement::Inline]);
-        let placed = place(
-            &mut Adaptive::new(),
-            &[job(128 << 10, Flags::empty())],
-            &load(4, 2),
-        );
-        assert!(parts(placed[0]) >= 3, "{placed:?}");
-    }
-
-    #[test]
-    fn without_a_core_for_workers_everything_is_inline() {
-        let mut load = load(4, 0);
-        (load.usable_workers, load.idle_workers) = (0, 0);
-        let jobs = [job(1 << 20, Flags::empty()), job(4096, Flags::READAHEAD)];
-        assert_eq!(
-            place(&mut Adaptive::new(), &jobs, &load),
-            [Placement::Inline; 2]
-        );
-    }
-
-    #[test]
-    fn an_awake_worker_takes_its_share_of_a_backlog() {
-        let jobs = [job(4096, Flags::empty()); 32];
-        let handed_off = offloaded(&place(&mut Adaptive::new(), &jobs, &load(1, 1)));
-        assert!((13..=18).contains(&handed_off), "{handed_off}");
-        let mut behind = load(1, 1);
-        behind.queued_bytes = 32 * 4096;
-        assert_eq!(offloaded(&place(&mut Adaptive::new(), &jobs, &behind)), 0);
-        let four = offloaded(&place(&mut Adaptive::new(), &jobs, &load(4, 4)));
-        assert!((28..=31).contains(&four), "{four}");
-    }
-
-    #[test]
-    fn jobs_cheaper_than_a_hand_off_are_never_handed_off() {
-        let jobs = [job(512, Flags::empty()); 32];
-        assert_eq!(
-            offloaded(&place(&mut Adaptive::new(), &jobs, &load(4, 4))),
-            0
-        );
-    }
-
-    #[test]
-    fn a_lasting_backlog_wakes_a_worker_and_a_single_one_does_not() {
-        let jobs = [job(4096, Flags::empty()); 32];
-        let mut policy = Adaptive::new();
-        let mut asleep = load(1, 0);
-        assert_eq!(offloaded(&place(&mut policy, &jobs, &asleep)), 0);
-        let mut woken_after = 0;
-        while offloaded(&place(&mut policy, &jobs, &asleep)) == 0 {
-            asleep.now_ns += 30_000;
-            woken_after += 1;
-            assert!(woken_after < 20);
-        }
-    }
-
-    #[test]
-    fn lasting_middle_sized_requests_wake_a_worker_to_be_split() {
-        let jobs = [job(128 << 10, Flags::empty())];
-        let (mut policy, mut asleep) = (Adaptive::new(), load(1, 0));
-        asleep.in_flight = 1;
-        assert_eq!(parts(place(&mut policy, &jobs, &asleep)[0]), 0);
-        let split_after = (0..20).find(|_| {
-            asleep.now_ns += 40_000;
-            parts(place(&mut policy, &jobs, &asleep)[0]) > 0
-        });
-        assert!(split_after.is_some());
-    }
-
-    #[test]
-    fn a_thread_with_much_else_to_do_hands_off_more() {
-        let jobs = [job(8192, Flags::empty()); 4];
-        let handed_off = |saturated| {
-            let (mut policy, mut awake) = (Adaptive::new(), load(1, 1));
-            awake.saturated = saturated;
-            let mut placed = Vec::new();
-            for _ in 0..10 {
-                placed = place(&mut policy, &jobs, &awake);
-                let handed_off = offloaded(&placed) as u64;
-                // 1638 ns of cipher and 13,000 ns of other work per job.
-                awake.now_ns += 4 * 13_000 + (4 - handed_off) * 1_638 + handed_off * 200;
-            }
-            offloaded(&placed)
-        };
-        assert_eq!(handed_off(false), 2);
-        assert_eq!(handed_off(true), 4);
-    }
-
-    #[test]
-    fn hand_offs_that_cost_the_thread_more_than_the_job_come_to_an_end() {
-        let jobs = [job(4096, Flags::empty()); 32];
-        let (mut policy, mut awake) = (Adaptive::new(), load(1, 1));
-        awake.saturated = true;
-        let mut handed_off = 0;
-        for _ in 0..1000 {
-            let now = offloaded(&place(&mut policy, &jobs, &awake)) as u64;
-            // 819 ns of cipher, and as much again to get the data back from the other core.
-            awake.now_ns += 32 * 400 + (32 - now) * 819 + now * 1_200;
-            handed_off += now;
-        }
-        assert!((1..=32 * 50).contains(&handed_off), "{handed_off}");
-    }
-
-    #[test]
-    fn read_ahead_leaves_the_queue_thread_where_that_saves_it_time() {
-        let ahead =
-            |len, load: &Load| place(&mut Adaptive::new(), &[job(len, Flags::READAHEAD)], load)[0];
-        assert_eq!(ahead(4096, &load(2, 1)), Placement::Offload);
-        assert_eq!(ahead(4096, &load(2, 0)), Placement::Inline);
-        assert_eq!(ahead(128 << 10, &load(2, 0)), Placement::Offload);
-        assert_eq!(ahead(512, &load(2, 2)), Placement::Inline);
-    }
-
-    #[test]
-    fn the_device_s_part_counts_for_writes_that_workers_can_do() {
-        let weighed = Load {
-            costs: Costs {
-                write_ns_per_byte: 1.0,
-                ..COSTS
-            },
-            ..load(1, 0)
-        };
-        let read = job(128 << 10, Flags::empty());
-        let write = Job {
-            direction: Direction::Encrypt,
-            ..read
-        };
-        let is_split = |job, load: &Load| parts(place(&mut Adaptive::new(), &[job], load)[0]) > 0;
-        // 26 us of cipher end before a sleeper begins; with 131 us of copying it is in time.
-        assert!(!is_split(write, &load(1, 0)));
-        assert!(is_split(write, &weighed));
-        assert!(!is_split(read, &weighed));
-    }
-
-    #[test]
-    fn costs_that_are_unknown_keep_everything_inline() {
-        let never = f32::INFINITY;
-        let unmeasured = Costs {
-            encrypt_ns_per_byte: 0.2,
-            decrypt_ns_per_byte: 0.2,
-            handoff_awake_ns: never,
-            handoff_asleep_ns: never,
-            handoff_self_ns: never,
-            wake_self_ns: never,
-            write_ns_per_byte: 0.0,
-        };
-        for costs in [Costs::default(), unmeasured] {
-            let load = Load {
-                costs,
-                ..load(4, 2)
-            };
-            let jobs = [job(1 << 20, Flags::empty()); 4];
-            assert_eq!(
-                place(&mut Adaptive::new(), &jobs, &load),
-                [Placement::Inline; 4]
-            );
-        }
-    }
 }

@@ -5,14 +5,11 @@
 
 use std::num::NonZeroU8;
 
+use super::options::Weights;
 use super::pace::Pace;
 use crate::policy::{Costs, Job, Load, Placement};
 use crate::request::Flags;
 
-/// How many times its hand-off a job must cost to be handed off at all.
-const WORTH_HANDING_OFF: f32 = 1.5;
-/// A split must be expected to end in less than this share of the job's own time.
-const WORTH_SPLITTING: f32 = 0.75;
 /// Most parts per thread that works on a job.
 const PARTS_PER_HELPER: f32 = 8.0;
 
@@ -32,6 +29,14 @@ pub(super) struct Team {
     other_ns: f32,
     /// s, of a whole job.
     handoff_ns: f32,
+    /// How many times its hand-off a job must cost to be handed off at all.
+    worth_handing_off: f32,
+    /// A split must be expected to end in less than this share of the job's own time.
+    worth_splitting: f32,
+    /// 1 / u
+    part_of_team: f32,
+    /// Most parts that may be handed off.
+    most_parts: f32,
     /// Whether the costs of sharing nothing are being looked at.
     probing: bool,
     /// Whether nothing but the batch is in flight, and it is one job.
@@ -39,19 +44,25 @@ pub(super) struct Team {
 }
 
 impl Team {
-    pub(super) fn new(load: &Load, pace: &Pace, jobs: usize) -> Self {
+    /// `room` is the number of parts that may be handed off, and so of workers that can help.
+    pub(super) fn new(load: &Load, pace: &Pace, jobs: usize, weights: &Weights, room: u32) -> Self {
         let costs = load.costs;
         let busy = load.usable_workers.saturating_sub(load.idle_workers);
-        let awake = (busy + load.awake_workers).min(load.usable_workers);
+        let usable = load.usable_workers.min(room);
+        let awake = (busy + load.awake_workers).min(usable);
         let ns_per_byte = costs.work_ns_per_byte();
         Self {
             costs,
             awake: awake as f32,
-            asleep: (load.usable_workers - awake) as f32,
+            asleep: (usable - awake) as f32,
             wake_ns: costs.handoff_asleep_ns + costs.wake_self_ns,
             queued_ns: load.queued_bytes as f32 * ns_per_byte,
             other_ns: pace.other_ns(jobs, load),
             handoff_ns: pace.handoff_ns(load),
+            worth_handing_off: weights.worth_handing_off(),
+            worth_splitting: weights.worth_splitting(),
+            part_of_team: weights.part_of_team(load.in_flight),
+            most_parts: room as f32,
             probing: pace.is_probing(load),
             alone: load.in_flight < 2,
         }
@@ -102,7 +113,7 @@ impl Team {
     /// Where a job belongs whatever else is in its batch, and what that gains.
     fn place_alone(&self, job: &Job, work_ns: f32) -> (Placement, f32) {
         let self_ns = self.costs.handoff_self_ns;
-        if work_ns < WORTH_HANDING_OFF * self_ns {
+        if work_ns < self.worth_handing_off * self_ns {
             return (Placement::Inline, 0.0);
         }
         if job.flags.contains(Flags::READAHEAD) {
@@ -124,18 +135,19 @@ impl Team {
             1.0
         };
         let may_wake = work_ns / self.wake_ns - self.awake - 1.0;
-        let woken = may_wake.floor().clamp(0.0, self.asleep);
-        let helpers = self.awake + woken + own_hands;
+        let woken = may_wake.floor().clamp(0.0, self.asleep) * self.part_of_team;
+        let awake = self.awake * self.part_of_team;
+        let helpers = awake + woken + own_hands * self.part_of_team;
         if helpers < 2.0 {
             return (Placement::Inline, 0.0);
         }
         let parts = (work_ns / self_ns).sqrt();
         let parts = parts.clamp(helpers, PARTS_PER_HELPER * helpers);
-        let parts = parts.min(f32::from(job.max_parts));
-        let starts_ns = self.awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
+        let parts = parts.min(f32::from(job.max_parts)).min(self.most_parts);
+        let starts_ns = awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
         let shared_ns = (work_ns + starts_ns + parts * self_ns) / helpers.min(parts);
         let split_ns = shared_ns + self_ns + self.costs.handoff_awake_ns;
-        if parts >= 2.0 && split_ns < WORTH_SPLITTING * work_ns {
+        if parts >= 2.0 && split_ns < self.worth_splitting * work_ns {
             (split(parts), work_ns - split_ns)
         } else {
             (Placement::Inline, 0.0)
@@ -146,7 +158,7 @@ impl Team {
     fn is_movable(&self, job: &Job, placement: Placement) -> bool {
         placement == Placement::Inline
             && !job.flags.contains(Flags::HIPRI)
-            && self.costs.work_ns(job) >= WORTH_HANDING_OFF * self.costs.handoff_self_ns
+            && self.costs.work_ns(job) >= self.worth_handing_off * self.costs.handoff_self_ns
             && self.costs.work_ns(job) > self.handoff_ns
     }
 
@@ -176,16 +188,16 @@ impl Team {
 
 /// Whether no job is worth its hand-off: the usual case of small requests and a fast cipher, told
 /// apart without evaluating any equation.
-pub(super) fn are_too_small(jobs: &[Job], load: &Load) -> bool {
+pub(super) fn are_too_small(jobs: &[Job], load: &Load, weights: &Weights) -> bool {
     let costs = &load.costs;
     let longest = jobs.iter().map(|job| job.len_bytes).max().unwrap_or(0);
     let worth_ns = match jobs {
         // Alone in flight it can only be split, and no split ends before T = s, that of one part per
         // helper.
         [job] if load.in_flight < 2 && !job.flags.contains(Flags::READAHEAD) => {
-            (2.0 * costs.handoff_self_ns + costs.handoff_awake_ns) / WORTH_SPLITTING
+            (2.0 * costs.handoff_self_ns + costs.handoff_awake_ns) / weights.worth_splitting()
         }
-        _ => WORTH_HANDING_OFF * costs.handoff_self_ns,
+        _ => weights.worth_handing_off() * costs.handoff_self_ns,
     };
     longest as f32 * costs.work_ns_per_byte() < worth_ns
 }

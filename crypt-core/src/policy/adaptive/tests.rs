@@ -1,0 +1,439 @@
+//! Decisions with given inputs.
+#![forbid(unsafe_code)]
+
+use super::*;
+use crate::policy::Direction;
+use crate::request::Flags;
+use crate::units::SectorIndex;
+
+const COSTS: Costs = Costs {
+    encrypt_ns_per_byte: 0.2,
+    decrypt_ns_per_byte: 0.2,
+    handoff_awake_ns: 200.0,
+    handoff_asleep_ns: 30_000.0,
+    handoff_self_ns: 150.0,
+    wake_self_ns: 3_000.0,
+    write_ns_per_byte: 0.0,
+};
+
+fn job(len_bytes: u32, flags: Flags) -> Job {
+    Job {
+        direction: Direction::Decrypt,
+        flags,
+        sector: SectorIndex::new(0),
+        len_bytes,
+        max_parts: (len_bytes / 4096).clamp(1, 255) as u8,
+    }
+}
+
+/// One queue and its workers, each with a core.
+fn load(usable: u32, awake: u32) -> Load {
+    Load {
+        depth: 32,
+        in_flight: 32,
+        workers: usable,
+        usable_workers: usable,
+        idle_workers: usable,
+        awake_workers: awake,
+        costs: COSTS,
+        ..Load::default()
+    }
+}
+
+fn place(policy: &mut Adaptive, jobs: &[Job], load: &Load) -> Vec<Placement> {
+    let mut placements = vec![Placement::Inline; jobs.len()];
+    policy.place(jobs, load, &mut placements);
+    placements
+}
+
+fn offloaded(placements: &[Placement]) -> usize {
+    placements
+        .iter()
+        .filter(|&&p| p == Placement::Offload)
+        .count()
+}
+
+fn parts(placement: Placement) -> u8 {
+    match placement {
+        Placement::Split(parts) => parts.get(),
+        Placement::Inline | Placement::Offload => 0,
+    }
+}
+
+#[test]
+fn one_small_request_stays_inline_whoever_is_awake() {
+    for awake in 0..=4 {
+        for len in [512, 4096] {
+            let placed = place(
+                &mut Adaptive::default(),
+                &[job(len, Flags::empty())],
+                &load(4, awake),
+            );
+            assert_eq!(placed, [Placement::Inline], "{len} {awake}");
+        }
+    }
+}
+
+#[test]
+fn a_large_request_is_split_over_awake_and_sleeping_workers() {
+    let large = [job(1 << 20, Flags::empty())];
+    let asleep = parts(place(&mut Adaptive::default(), &large, &load(1, 0))[0]);
+    assert!((4..=16).contains(&asleep), "{asleep}");
+    let awake = parts(place(&mut Adaptive::default(), &large, &load(8, 8))[0]);
+    assert!(awake >= 9, "{awake}");
+    assert!(
+        parts(
+            place(
+                &mut Adaptive::default(),
+                &[job(1 << 20, Flags::HIPRI)],
+                &load(8, 8)
+            )[0]
+        ) >= 8
+    );
+}
+
+#[test]
+fn a_request_that_ends_before_a_sleeper_begins_is_not_split() {
+    let placed = place(
+        &mut Adaptive::default(),
+        &[job(128 << 10, Flags::empty())],
+        &load(4, 0),
+    );
+    assert_eq!(placed, [Placement::Inline]);
+    let placed = place(
+        &mut Adaptive::default(),
+        &[job(128 << 10, Flags::empty())],
+        &load(4, 2),
+    );
+    assert!(parts(placed[0]) >= 3, "{placed:?}");
+}
+
+#[test]
+fn without_a_core_for_workers_everything_is_inline() {
+    let mut load = load(4, 0);
+    (load.usable_workers, load.idle_workers) = (0, 0);
+    let jobs = [job(1 << 20, Flags::empty()), job(4096, Flags::READAHEAD)];
+    assert_eq!(
+        place(&mut Adaptive::default(), &jobs, &load),
+        [Placement::Inline; 2]
+    );
+}
+
+#[test]
+fn an_awake_worker_takes_its_share_of_a_backlog() {
+    let jobs = [job(4096, Flags::empty()); 32];
+    let handed_off = offloaded(&place(&mut Adaptive::default(), &jobs, &load(1, 1)));
+    assert!((13..=18).contains(&handed_off), "{handed_off}");
+    let mut behind = load(1, 1);
+    behind.queued_bytes = 32 * 4096;
+    assert_eq!(
+        offloaded(&place(&mut Adaptive::default(), &jobs, &behind)),
+        0
+    );
+    let four = offloaded(&place(&mut Adaptive::default(), &jobs, &load(4, 4)));
+    assert!((28..=31).contains(&four), "{four}");
+}
+
+#[test]
+fn jobs_cheaper_than_a_hand_off_are_never_handed_off() {
+    let jobs = [job(512, Flags::empty()); 32];
+    assert_eq!(
+        offloaded(&place(&mut Adaptive::default(), &jobs, &load(4, 4))),
+        0
+    );
+}
+
+#[test]
+fn a_lasting_backlog_wakes_a_worker_and_a_single_one_does_not() {
+    let jobs = [job(4096, Flags::empty()); 32];
+    let mut policy = Adaptive::default();
+    let mut asleep = load(1, 0);
+    assert_eq!(offloaded(&place(&mut policy, &jobs, &asleep)), 0);
+    let mut woken_after = 0;
+    while offloaded(&place(&mut policy, &jobs, &asleep)) == 0 {
+        asleep.now_ns += 30_000;
+        woken_after += 1;
+        assert!(woken_after < 20);
+    }
+}
+
+#[test]
+fn lasting_middle_sized_requests_wake_a_worker_to_be_split() {
+    let jobs = [job(128 << 10, Flags::empty())];
+    let (mut policy, mut asleep) = (Adaptive::default(), load(1, 0));
+    asleep.in_flight = 1;
+    assert_eq!(parts(place(&mut policy, &jobs, &asleep)[0]), 0);
+    let split_after = (0..20).find(|_| {
+        asleep.now_ns += 40_000;
+        parts(place(&mut policy, &jobs, &asleep)[0]) > 0
+    });
+    assert!(split_after.is_some());
+}
+
+#[test]
+fn a_thread_with_much_else_to_do_hands_off_more() {
+    let jobs = [job(8192, Flags::empty()); 4];
+    let handed_off = |saturated| {
+        let (mut policy, mut awake) = (Adaptive::default(), load(1, 1));
+        awake.saturated = saturated;
+        let mut placed = Vec::new();
+        for _ in 0..10 {
+            placed = place(&mut policy, &jobs, &awake);
+            let handed_off = offloaded(&placed) as u64;
+            // 1638 ns of cipher and 13,000 ns of other work per job.
+            awake.now_ns += 4 * 13_000 + (4 - handed_off) * 1_638 + handed_off * 200;
+        }
+        offloaded(&placed)
+    };
+    assert_eq!(handed_off(false), 2);
+    assert_eq!(handed_off(true), 4);
+}
+
+#[test]
+fn hand_offs_that_cost_the_thread_more_than_the_job_come_to_an_end() {
+    let jobs = [job(4096, Flags::empty()); 32];
+    let (mut policy, mut awake) = (Adaptive::default(), load(1, 1));
+    awake.saturated = true;
+    let mut handed_off = 0;
+    for _ in 0..1000 {
+        let now = offloaded(&place(&mut policy, &jobs, &awake)) as u64;
+        // 819 ns of cipher, and as much again to get the data back from the other core.
+        awake.now_ns += 32 * 400 + (32 - now) * 819 + now * 1_200;
+        handed_off += now;
+    }
+    assert!((1..=32 * 50).contains(&handed_off), "{handed_off}");
+}
+
+#[test]
+fn read_ahead_leaves_the_queue_thread_where_that_saves_it_time() {
+    let ahead = |len, load: &Load| {
+        place(
+            &mut Adaptive::default(),
+            &[job(len, Flags::READAHEAD)],
+            load,
+        )[0]
+    };
+    assert_eq!(ahead(4096, &load(2, 1)), Placement::Offload);
+    assert_eq!(ahead(4096, &load(2, 0)), Placement::Inline);
+    assert_eq!(ahead(128 << 10, &load(2, 0)), Placement::Offload);
+    assert_eq!(ahead(512, &load(2, 2)), Placement::Inline);
+}
+
+#[test]
+fn the_device_s_part_counts_for_writes_that_workers_can_do() {
+    let weighed = Load {
+        costs: Costs {
+            write_ns_per_byte: 1.0,
+            ..COSTS
+        },
+        ..load(1, 0)
+    };
+    let read = job(128 << 10, Flags::empty());
+    let write = Job {
+        direction: Direction::Encrypt,
+        ..read
+    };
+    let is_split = |job, load: &Load| parts(place(&mut Adaptive::default(), &[job], load)[0]) > 0;
+    // 26 us of cipher end before a sleeper begins; with 131 us of copying it is in time.
+    assert!(!is_split(write, &load(1, 0)));
+    assert!(is_split(write, &weighed));
+    assert!(!is_split(read, &weighed));
+}
+
+#[test]
+fn costs_that_are_unknown_keep_everything_inline() {
+    let never = f32::INFINITY;
+    let unmeasured = Costs {
+        encrypt_ns_per_byte: 0.2,
+        decrypt_ns_per_byte: 0.2,
+        handoff_awake_ns: never,
+        handoff_asleep_ns: never,
+        handoff_self_ns: never,
+        wake_self_ns: never,
+        write_ns_per_byte: 0.0,
+    };
+    for costs in [Costs::default(), unmeasured] {
+        let load = Load {
+            costs,
+            ..load(4, 2)
+        };
+        let jobs = [job(1 << 20, Flags::empty()); 4];
+        assert_eq!(
+            place(&mut Adaptive::default(), &jobs, &load),
+            [Placement::Inline; 4]
+        );
+    }
+}
+
+fn policy(flags: &str) -> Adaptive {
+    Adaptive::new(AdaptiveOptions::parse(flags).unwrap())
+}
+
+#[test]
+fn a_request_that_a_split_shortens_a_little_is_split_where_only_time_counts() {
+    // 13.1 us alone, and 11.6 us with a worker that is awake but starts late.
+    let mut slow_start = load(1, 1);
+    slow_start.costs.handoff_awake_ns = 2_800.0;
+    slow_start.in_flight = 1;
+    let placed = |flags| {
+        place(
+            &mut policy(flags),
+            &[job(64 << 10, Flags::empty())],
+            &slow_start,
+        )
+    };
+    assert_eq!(parts(placed("balanced")[0]), 0);
+    assert!(parts(placed("latency")[0]) >= 2);
+    assert_eq!(parts(placed("efficiency")[0]), 0);
+}
+
+#[test]
+fn jobs_hardly_dearer_than_their_hand_off_are_handed_off_where_only_time_counts() {
+    // 205 ns of cipher against 150 of hand-off.
+    let jobs = [job(1024, Flags::empty()); 32];
+    let handed_off = |flags| offloaded(&place(&mut policy(flags), &jobs, &load(4, 4)));
+    assert_eq!(handed_off("balanced"), 0);
+    assert!(handed_off("latency") > 16);
+    assert!(handed_off("throughput") > 16);
+}
+
+#[test]
+fn many_large_requests_in_flight_are_not_each_split_where_the_sum_counts() {
+    let jobs = [job(1 << 20, Flags::empty()); 32];
+    let placed = place(&mut policy("throughput"), &jobs, &load(31, 31));
+    assert!(placed.iter().all(|&placement| parts(placement) == 0));
+    assert!((29..=31).contains(&offloaded(&placed)), "{placed:?}");
+    let placed = place(&mut policy("latency"), &jobs, &load(31, 31));
+    assert!(placed.iter().all(|&placement| parts(placement) >= 32));
+    // Alone in flight, a request has all workers for itself.
+    let mut alone = load(31, 31);
+    alone.in_flight = 1;
+    let placed = place(&mut policy("throughput"), &jobs[..1], &alone);
+    assert!(parts(placed[0]) >= 32);
+}
+
+#[test]
+fn nothing_is_handed_off_where_cpu_time_counts_most() {
+    for (len, flags) in [
+        (1 << 20, Flags::empty()),
+        (1 << 20, Flags::READAHEAD),
+        (1 << 20, Flags::HIPRI),
+        (4096, Flags::empty()),
+    ] {
+        let jobs = [job(len, flags); 32];
+        let placed = place(&mut policy("efficiency"), &jobs, &load(63, 63));
+        assert!(
+            placed
+                .iter()
+                .all(|&placement| placement == Placement::Inline)
+        );
+    }
+}
+
+#[test]
+fn a_wake_up_is_paid_for_sooner_where_cpu_time_costs_less() {
+    let jobs = [job(4096, Flags::empty()); 32];
+    let woken_after = |flags| {
+        let (mut policy, mut asleep) = (policy(flags), load(1, 0));
+        let mut batches = 0;
+        while offloaded(&place(&mut policy, &jobs, &asleep)) == 0 {
+            asleep.now_ns += 30_000;
+            batches += 1;
+            assert!(batches < 20);
+        }
+        batches
+    };
+    assert!(woken_after("latency") < woken_after("balanced"));
+}
+
+#[test]
+fn no_more_workers_are_counted_on_than_the_limit() {
+    let large = [job(1 << 20, Flags::empty())];
+    assert!(parts(place(&mut policy("balanced"), &large, &load(8, 8))[0]) > 8);
+    assert_eq!(
+        parts(place(&mut policy("max_workers=3"), &large, &load(8, 8))[0]),
+        3
+    );
+    assert_eq!(
+        place(&mut policy("max_workers=1"), &large, &load(8, 8)),
+        [Placement::Inline]
+    );
+    let small = [job(4096, Flags::empty()); 32];
+    assert_eq!(
+        offloaded(&place(&mut policy("max_workers=3"), &small, &load(8, 8))),
+        3
+    );
+    // A pool that is no larger needs no limit.
+    assert!(parts(place(&mut policy("max_workers=8"), &large, &load(8, 8))[0]) > 8);
+}
+
+/// What is at the workers, each with the time that it will have taken.
+type Out = Vec<(Job, Placement, u64)>;
+
+/// One batch under a policy with limits, then the end of the `ended` oldest jobs that are out.
+fn turn(policy: &mut Adaptive, jobs: &[Job], load: &Load, out: &mut Out, ended: usize) -> u64 {
+    let placed = place(policy, jobs, load);
+    for (job, placement) in jobs.iter().zip(placed) {
+        if placement != Placement::Inline {
+            out.push((*job, placement, load.costs.cipher_ns(job) as u64));
+        }
+    }
+    let ended = ended.min(out.len());
+    let mut used_ns = 0;
+    for (job, placement, cipher_ns) in out.drain(..ended) {
+        used_ns += cipher_ns;
+        policy.observe(&Outcome {
+            job,
+            placement,
+            cipher_ns,
+            device_ns: 0,
+            wait_ns: 0,
+            total_ns: cipher_ns,
+        });
+    }
+    used_ns
+}
+
+proptest::proptest! {
+    #[test]
+    fn limits_hold_whatever_comes(
+        turns in proptest::collection::vec((1_usize..40, 9_u32..22, 0_usize..40, 0_u64..3_000_000), 1..80),
+        objective in proptest::sample::select(vec!["balanced", "latency", "throughput"]),
+        workers in 1_u32..6,
+        percent in 1_u32..=100,
+    ) {
+        let mut policy = policy(&format!("{objective},max_workers={workers},max_cpu={percent}"));
+        let (mut out, mut used_ns, mut load) = (Out::new(), 0, load(8, 8));
+        load.now_ns = 1;
+        for (jobs, bits, ended, passed_ns) in turns {
+            load.at_workers = out.len() as u32;
+            load.in_flight = load.at_workers + jobs as u32;
+            let jobs = vec![job(1 << bits, Flags::empty()); jobs];
+            used_ns += turn(&mut policy, &jobs, &load, &mut out, ended);
+            let parts_out: u32 = out.iter().map(|(_, placement, _)| match placement {
+                Placement::Split(parts) => u32::from(parts.get()),
+                _ => 1,
+            }).sum();
+            proptest::prop_assert!(parts_out <= workers, "{}", parts_out);
+            let out_ns: u64 = out.iter().map(|(_, _, ns)| ns).sum();
+            let most_ns = f64::from(percent) / 100.0 * 8.0 * (load.now_ns as f64 + 10e6);
+            proptest::prop_assert!((used_ns + out_ns) as f64 <= 1.001 * most_ns, "{} {}", used_ns, most_ns);
+            load.now_ns += passed_ns;
+        }
+    }
+}
+
+#[test]
+fn a_share_that_is_used_up_fills_again() {
+    let large = [job(1 << 20, Flags::empty())];
+    let (mut policy, mut load, mut out) = (policy("max_cpu=10"), load(2, 2), Out::new());
+    let mut split = |now_ns, turns| {
+        load.now_ns = now_ns;
+        (0..turns)
+            .filter(|_| turn(&mut policy, &large, &load, &mut out, 1) > 0)
+            .count()
+    };
+    // 2 ms of the two workers are 9 jobs of 210 us.
+    assert_eq!(split(1 << 40, 20), 9);
+    assert_eq!(split((1 << 40) + 5_000_000, 20), 5);
+}
