@@ -1,7 +1,7 @@
 //! The command line: one subcommand per file in `cmd`, and what its end means for the exit status.
 //!
 //! stdout carries results only; errors and progress go to stderr. Exit status: 0 done, 1 internal
-//! failure, 2 usage or bad input (nothing was written), 130 interrupted by the user.
+//! failure, 2 usage or bad input (nothing was written), 10 a bar is missed, 130 interrupted by the user.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +33,7 @@ enum Command {
     Run(cmd::run::Args),
     Simulate(Box<cmd::simulate::Args>),
     Calibrate(cmd::calibrate::Args),
+    Score(cmd::score::Args),
 }
 
 /// Why a command ended early.
@@ -42,6 +43,8 @@ pub enum Failure {
     Usage(String),
     /// Something failed on the way. Exit status 1.
     Internal(String),
+    /// Everything was done, and the results miss a bar that was to be checked. Exit status 10.
+    Missed(String),
     /// The user stopped it; the message says how to go on. Exit status 130.
     Interrupted(String),
 }
@@ -63,6 +66,7 @@ impl Failure {
         match self {
             Self::Internal(_) => 1,
             Self::Usage(_) => 2,
+            Self::Missed(_) => 10,
             Self::Interrupted(_) => 130,
         }
     }
@@ -71,9 +75,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(message) | Self::Internal(message) | Self::Interrupted(message) => {
-                f.write_str(message)
-            }
+            Self::Usage(message)
+            | Self::Internal(message)
+            | Self::Missed(message)
+            | Self::Interrupted(message) => f.write_str(message),
         }
     }
 }
@@ -96,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => cmd::run::run(&args),
         Command::Simulate(args) => cmd::simulate::run(&args),
         Command::Calibrate(args) => cmd::calibrate::run(&args),
+        Command::Score(args) => cmd::score::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -32,6 +32,7 @@ pub mod record;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod score;
 pub mod simulate;
 pub mod storage;
 pub mod summary;

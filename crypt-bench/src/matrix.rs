@@ -14,7 +14,7 @@ use crypt_core::units::SectorSize;
 
 use crate::definition::device::DeviceSpec;
 use crate::definition::{Definition, policy};
-use crate::generate::Blocks;
+use crate::generate::{Blocks, Random};
 use crate::result::{CellParams, Rw};
 use check::{check_block, check_ranges, check_runs, slice_us};
 
@@ -61,6 +61,9 @@ impl Matrix {
         }
         let mut seen = HashSet::new();
         cells.retain(|cell| seen.insert(cell.clone()));
+        if let Some(count) = definition.sample {
+            cells = sample(cells, count, definition.seed.unwrap_or(1))?;
+        }
         Ok(Self {
             cells,
             policies,
@@ -90,6 +93,27 @@ impl Matrix {
     pub fn runs(&self) -> u64 {
         self.cells.len() as u64 * self.policies.len() as u64 * u64::from(self.repeats)
     }
+}
+
+/// `count` of the cells, in their order: the matrix is cut into as many stretches of about equal length, and one cell
+/// is drawn from each, so that every device and every case has its share. The same seed draws the same cells.
+fn sample(cells: Vec<CellParams>, count: u32, seed: u64) -> Result<Vec<CellParams>, String> {
+    if count == 0 {
+        return Err("--sample 0: at least 1 cell".to_owned());
+    }
+    let (len, count) = (cells.len() as u64, u64::from(count));
+    if count >= len {
+        return Ok(cells);
+    }
+    let mut random = Random::new(seed);
+    let drawn: HashSet<u64> = (0..count)
+        .map(|stretch| {
+            let (start, end) = (stretch * len / count, (stretch + 1) * len / count);
+            start + random.below_u64(end - start)
+        })
+        .collect();
+    let wanted = (0..).zip(cells).filter(|(index, _)| drawn.contains(index));
+    Ok(wanted.map(|(_, cell)| cell).collect())
 }
 
 /// Adds every combination of the axes of a definition without cases.
@@ -369,6 +393,24 @@ mod tests {
         let split = (1 << 20, Some("64k/60:1m/40,1m"), 8, 2);
         let (one, eight) = ((4096, None, 1, 2), (4096, None, 8, 2));
         assert_eq!(seen, [split, split, one, eight, one, eight]);
+    }
+
+    #[test]
+    fn a_sample_is_even_in_order_and_the_same_for_a_seed() {
+        let plan = "device = ['null', 'memory']\nbs = ['4k', '8k']\ndepth = [1, 2, 3, 4, 5, 6, 7, 8]\nrw = ['read']";
+        let drawn = |sample: &str| matrix(&format!("{sample}\n{plan}")).unwrap().cells;
+        let all = drawn("");
+        assert_eq!(all.len(), 32);
+        let some = drawn("sample = 8");
+        assert_eq!(some, drawn("sample = 8"));
+        assert_ne!(some, drawn("sample = 8\nseed = 2"));
+        let places: Vec<usize> = some
+            .iter()
+            .map(|cell| all.iter().position(|other| other == cell).unwrap())
+            .collect();
+        assert!((0..8).all(|n| places[n] / 4 == n), "{places:?}");
+        assert_eq!(drawn("sample = 33"), all);
+        assert!(matrix("sample = 0").unwrap_err().contains("--sample 0"));
     }
 
     #[test]

@@ -33,9 +33,20 @@ struct Estimate {
 }
 
 impl Progress {
-    /// Progress over `cells` cells with `runs` runs left to do, each planned to take this long.
+    /// Progress over `cells` cells with `runs` runs left to do, each planned to take this long. Says first how
+    /// long that is going to take.
     #[must_use]
     pub fn start(cells: usize, runs: u64, planned_per_run: Duration) -> Self {
+        let estimate = Estimate {
+            runs_left: runs,
+            planned_per_run,
+            spent: Duration::ZERO,
+            runs_done: 0,
+        };
+        say(format_args!(
+            "{runs} runs of {cells} cells: about {}",
+            in_minutes(estimate.left())
+        ));
         let terminal = io::stderr().is_terminal();
         let target = if terminal {
             ProgressDrawTarget::stderr()
@@ -52,12 +63,7 @@ impl Progress {
             terminal,
             cells,
             cells_done: 0,
-            estimate: Estimate {
-                runs_left: runs,
-                planned_per_run,
-                spent: Duration::ZERO,
-                runs_done: 0,
-            },
+            estimate,
         }
     }
 
@@ -117,6 +123,14 @@ impl fmt::Display for Estimate {
             Duration::ZERO => Ok(()),
             left => write!(f, "; about {} left", HumanDuration(left)),
         }
+    }
+}
+
+/// A time to plan by: minutes, or seconds where there are few.
+fn in_minutes(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{} s", seconds.max(1)),
+        seconds => format!("{} min", seconds.div_ceil(60)),
     }
 }
 
@@ -194,6 +208,12 @@ mod tests {
             throughputs(&records),
             "inline 1500, adaptive 3000 (invalid) MB/s"
         );
+    }
+
+    #[test]
+    fn times_to_plan_by_are_in_minutes() {
+        let texts = [0, 119, 120, 4441].map(|s| in_minutes(Duration::from_secs(s)));
+        assert_eq!(texts, ["1 s", "119 s", "2 min", "75 min"]);
     }
 
     #[test]

@@ -23,6 +23,9 @@ use crate::progress::Progress;
 use crate::result::{CellParams, ResultRecord};
 use crate::target::{Opened, Targets};
 
+/// What a run takes beside its ramp and runtime, about: opening, and writing the result. For the first estimate.
+const OVERHEAD: Duration = Duration::from_millis(50);
+
 /// Everything that a run works with.
 #[derive(Debug)]
 pub struct Runner<'a> {
@@ -80,7 +83,7 @@ impl Runner<'_> {
             .iter()
             .map(|cell| cell.ramp_ms + cell.runtime_ms)
             .max();
-        let planned = Duration::from_millis(longest.unwrap_or(0));
+        let planned = Duration::from_millis(longest.unwrap_or(0)) + OVERHEAD;
         let left = self.matrix.runs().saturating_sub(done);
         Progress::start(self.matrix.cells.len(), left, planned)
     }

@@ -2,13 +2,18 @@
 
 #![forbid(unsafe_code)]
 
-use crate::generate::{Lengths, Run, Script, Service, Span, Spread};
+use crate::generate::{Lengths, Random, Run, Script, Service, Span, Spread};
 use crate::manifest::{Environment, Manifest, State, Storage, Tool};
 use crate::result::{
     Achieved, CellParams, CpuTime, DirectionStats, Distribution, Placements, ResultRecord, Rw,
     SCHEMA_VERSION, Stages,
 };
 use crate::summary::{self, HIGHEST_NS, Moments};
+
+/// A number from about the standard normal distribution: the sum of twelve uniform ones.
+pub(crate) fn normal(random: &mut Random) -> f64 {
+    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
+}
 
 /// The distribution of these samples; panics without any.
 pub(crate) fn distribution_of(samples_ns: &[u64]) -> Distribution {

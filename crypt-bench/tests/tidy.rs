@@ -41,6 +41,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["journal", "target", "drive", "play", "jobfile", "fio"],
     &["cell"],
     &["run", "simulate", "calibrate", "report"],
+    &["score"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],
 ];

@@ -13,5 +13,6 @@ pub mod matrix;
 mod output;
 pub mod report;
 pub mod run;
+pub mod score;
 pub mod simulate;
 mod surroundings;

@@ -23,6 +23,7 @@ impl Definition {
                 case if !case.policy.is_empty() => "policy",
                 case if case.only.is_some() => "only",
                 case if case.repeats.is_some() => "repeats",
+                case if case.sample.is_some() => "sample",
                 case if !case.case.is_empty() => "case",
                 _ => "",
             };
@@ -238,6 +239,7 @@ bssplit = ['4k/50:8k/50']
         for text in [
             "policy = ['inline']",
             "repeats = 2",
+            "sample = 2",
             "only = true",
             "[[case.case]]",
         ] {

@@ -22,8 +22,9 @@ use device::{DeviceSpec, Engine};
 use quantity::{Count, CpuList, Rate, Size, Time};
 
 /// The definitions that come with the program, by name.
-pub const PRESETS: [(&str, &str); 5] = [
+pub const PRESETS: [(&str, &str); 6] = [
     ("default", include_str!("../../../benches/default.toml")),
+    ("flags", include_str!("../../../benches/flags.toml")),
     ("hand-off", include_str!("../../../benches/hand-off.toml")),
     ("policy", include_str!("../../../benches/policy.toml")),
     ("simulate", include_str!("../../../benches/simulate.toml")),
@@ -236,6 +237,11 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 
+    /// Measure only this many of the cells, drawn evenly over the matrix by the seed
+    #[arg(long, value_name = "N", help_heading = "Conditions")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
+
     /// Parts of a matrix that is no full product: each lies over the rest of the definition, and what they
     /// give together is measured. Policies and repeats are the same in all.
     #[arg(skip)]
@@ -337,6 +343,7 @@ impl Definition {
             slice: self.slice.or(base.slice),
             repeats: self.repeats.or(base.repeats),
             seed: self.seed.or(base.seed),
+            sample: self.sample.or(base.sample),
         }
     }
 

@@ -71,6 +71,12 @@ impl Lineup {
         })
     }
 
+    /// Whether the candidate chooses per request, and is not merely the last one named.
+    #[must_use]
+    pub fn is_adaptive(&self) -> bool {
+        is_adaptive(&self.candidate)
+    }
+
     /// Every policy: references first, the candidate last.
     pub fn policies(&self) -> impl Iterator<Item = &str> {
         self.references

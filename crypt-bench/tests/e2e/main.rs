@@ -12,4 +12,5 @@ mod keep;
 mod matrix;
 mod objectives;
 mod refuse;
+mod score;
 mod simulate;
