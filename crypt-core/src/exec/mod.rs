@@ -16,6 +16,8 @@ pub mod bulk;
 mod calibrate;
 mod counters;
 mod cut;
+#[cfg(test)]
+mod follow;
 mod idle;
 pub mod lane;
 mod latency;
