@@ -360,6 +360,21 @@ pub struct Distribution {
     pub hdr_v2_deflate_base64: Option<String>,
 }
 
+impl Distribution {
+    /// The smallest value, the percentiles that are known and the largest value: rising, in a distribution.
+    pub(crate) fn rising_ns(&self) -> impl Iterator<Item = u64> + Clone {
+        let percentiles = [
+            self.p50_ns,
+            self.p90_ns,
+            self.p99_ns,
+            self.p99_9_ns,
+            self.p99_99_ns,
+        ];
+        let known = percentiles.into_iter().flatten();
+        [self.min_ns].into_iter().chain(known).chain([self.max_ns])
+    }
+}
+
 /// Processor time of all threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]

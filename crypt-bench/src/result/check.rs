@@ -80,19 +80,7 @@ fn distribution(latency: &Distribution) -> Result<(), String> {
     count("max_ns", latency.max_ns)?;
     figure("mean_ns", latency.mean_ns)?;
     figure("stddev_ns", latency.stddev_ns)?;
-    let percentiles = [
-        latency.p50_ns,
-        latency.p90_ns,
-        latency.p99_ns,
-        latency.p99_9_ns,
-        latency.p99_99_ns,
-    ];
-    let rising = percentiles.into_iter().flatten();
-    let rising = [latency.min_ns]
-        .into_iter()
-        .chain(rising)
-        .chain([latency.max_ns]);
-    if rising.is_sorted() {
+    if latency.rising_ns().is_sorted() {
         return Ok(());
     }
     Err("min_ns, percentiles and max_ns don't rise, which those of one distribution do".to_owned())

@@ -14,7 +14,6 @@ mod examples;
 mod files;
 mod loads;
 mod logs;
-mod mutated;
 mod outputs;
 mod runner;
 mod runs;

@@ -274,19 +274,7 @@ fn check(name: &str, report: &Report) {
 
 /// Percentiles rise, from the smallest sample on and not beyond the largest.
 fn in_order(name: &str, latency: &Distribution) {
-    let percentiles = [
-        latency.p50_ns,
-        latency.p90_ns,
-        latency.p99_ns,
-        latency.p99_9_ns,
-        latency.p99_99_ns,
-    ];
-    let known = percentiles.into_iter().flatten();
-    let all: Vec<u64> = [latency.min_ns]
-        .into_iter()
-        .chain(known)
-        .chain([latency.max_ns])
-        .collect();
+    let all: Vec<u64> = latency.rising_ns().collect();
     assert_eq!(all.len(), 7, "{name}");
     assert!(all.is_sorted(), "{name}: {all:?}");
     let mean = latency.mean_ns;
