@@ -20,6 +20,7 @@ use crypt_core::spec::CipherSpec;
 use crypt_core::units::SectorSize;
 use sha2::{Digest, Sha256};
 
+use crate::account;
 use crate::drive::{self, Job, JobOutcome, Measured, Schedule};
 use crate::generate::{Blocks, Generator, Workload};
 use crate::host::{self, Counters};
@@ -233,7 +234,9 @@ impl PolicyVolumes {
             workers: self.workers,
             placements: totals.placements,
             notes: self.notes(jobs),
+            ..Achieved::default()
         }
+        .explained(account::sum(jobs.iter().map(|job| &job.account)).as_ref())
     }
 
     /// Remarks of the workers and of all queues, each once.

@@ -18,6 +18,7 @@ use crypt_core::request::{Flags, Op, Request};
 use crypt_core::units::{ByteLength, SectorIndex};
 use crypt_core::{Completion, Queue, QueueOptions, Ticket, Volume};
 
+use crate::account::{self, Account};
 use crate::generate::Generator;
 use crate::issuer;
 use crate::record::{DirectionRecorder, Window};
@@ -73,6 +74,8 @@ pub struct JobOutcome {
     pub first_error: Option<(Request, Errno)>,
     /// Requests in flight whenever the job looked, averaged over the window.
     pub depth_mean: f64,
+    /// What the policy decided within the window.
+    pub account: Account,
     /// How the device queue worked.
     pub facts: QueueFacts,
     /// Whether the job ran on the CPU it was to run on; true where none was asked for.
@@ -208,6 +211,7 @@ struct Load {
     in_flight: u32,
     read: DirectionRecorder,
     write: DirectionRecorder,
+    account: Account,
     errors: u64,
     first_error: Option<(Request, Errno)>,
     looked_ns: u64,
@@ -227,6 +231,7 @@ impl Load {
             done: Vec::with_capacity(tickets.len()),
             read: DirectionRecorder::new(&window),
             write: DirectionRecorder::new(&window),
+            account: Account::new(&window),
             job,
             queue,
             tickets,
@@ -266,6 +271,8 @@ impl Load {
             .map_err(|error| error.to_string())?;
         let now_ns = self.clock.now_ns();
         self.look(now_ns);
+        let policy = self.queue.policy();
+        self.account.look(now_ns, || account::of(policy));
         let mut done = std::mem::take(&mut self.done);
         for completion in done.drain(..) {
             self.in_flight -= 1;
@@ -335,6 +342,7 @@ impl Load {
         let length_ns = self.window.length_ns().max(1);
         JobOutcome {
             depth_mean: self.depth_ns as f64 / length_ns as f64,
+            account: self.account,
             facts: self.queue.facts(),
             read: self.read,
             write: self.write,

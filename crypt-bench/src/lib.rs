@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod buckets;
 pub mod calibrate;
 pub mod cell;

@@ -9,6 +9,9 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod decisions;
+
+pub use decisions::{DecisionCount, PredictedTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -273,6 +276,12 @@ pub struct Achieved {
     pub workers: u32,
     /// Where the cipher ran.
     pub placements: Placements,
+    /// Why the policy placed work where it did within the measured time; left out where it keeps no account.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<DecisionCount>,
+    /// What it predicted and what it took; left out likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<PredictedTime>,
     /// Remarks of the queues, one sentence each.
     pub notes: Vec<String>,
 }

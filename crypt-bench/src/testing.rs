@@ -182,6 +182,8 @@ fn achieved(cell: &CellParams) -> Achieved {
             offload: 10,
             split: 1,
         },
+        decisions: Vec::new(),
+        predictions: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -219,7 +221,7 @@ mod tests {
     use super::{cell, manifest, record};
     use crate::doubt::Doubt;
     use crate::manifest::Manifest;
-    use crate::result::ResultRecord;
+    use crate::result::{DecisionCount, PredictedTime, ResultRecord};
 
     /// The published schema is the types' own. `UPDATE_SCHEMA=1 cargo test -p crypt-bench` rewrites
     /// it after a change.
@@ -259,6 +261,20 @@ mod tests {
                 trusted_percentile: None,
             },
         ];
+        example.achieved.decisions = vec![DecisionCount {
+            up_to_bytes: Some(4096),
+            placement: "inline".to_owned(),
+            reason: "small".to_owned(),
+            jobs: 7,
+        }];
+        example.achieved.predictions = vec![PredictedTime {
+            up_to_bytes: None,
+            placement: "inline".to_owned(),
+            jobs: 7,
+            predicted_ns_mean: Some(900.5),
+            ended: 0,
+            taken_ns_mean: None,
+        }];
         let value = serde_json::to_value(&example).unwrap();
         assert!(
             validator.is_valid(&value),

@@ -38,7 +38,9 @@ const BENCH_ORDER: &[&[&str]] = &[
         "matrix", "generate", "issuer", "record", "log", "judge", "progress", "dip", "verify",
         "preset", "trace",
     ],
-    &["journal", "target", "drive", "play", "jobfile", "fio"],
+    &[
+        "account", "journal", "target", "drive", "play", "jobfile", "fio",
+    ],
     &["cell"],
     &["run", "simulate", "calibrate", "report"],
     &["score"],

@@ -16,7 +16,7 @@ use crate::report::compare::Lineup;
 use crate::report::load::{self, Trouble};
 use crate::report::metric::Metric;
 use crate::report::terminal::{self, Style};
-use crate::report::{Report, Run, html, machine, maps, markdown};
+use crate::report::{Report, Run, decisions, html, machine, maps, markdown};
 use crate::result::CellParams;
 
 /// Name of the page in a results folder.
@@ -36,6 +36,10 @@ pub struct Args {
     /// Where to write, - for standard output [default: DIR/report.html for html, else -]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+
+    /// Add to --format text what adaptive policies placed where and why; the others have it in any case
+    #[arg(long, conflicts_with = "x")]
+    pub explain_policy: bool,
 
     /// Horizontal axis of an svg or text map: bs, depth, jobs, policy, device, ...
     #[arg(long, requires = "y", value_parser = parse_axis, help_heading = "One map")]
@@ -83,6 +87,11 @@ pub fn run(args: &Args) -> Outcome {
     if args.x.is_some() && !matches!(args.format, Format::Svg | Format::Text) {
         return Err(Failure::usage(
             "--x and --y draw one map: add --format svg or --format text",
+        ));
+    }
+    if args.explain_policy && args.format != Format::Text {
+        return Err(Failure::usage(
+            "--explain-policy adds to --format text; reports in other formats have it in any case",
         ));
     }
     let target = target(args)?;
@@ -163,6 +172,10 @@ fn render(args: &Args, runs: &[Run], to_stdout: bool) -> String {
         Format::Csv => machine::csv(&report),
         Format::Svg => map(args, &report).standalone_svg(),
         Format::Text if args.x.is_some() => terminal::heat_map(&map(args, &report), style),
+        Format::Text if args.explain_policy => {
+            let decided = decisions::text(&decisions::sections(&report));
+            format!("{}\n{decided}", terminal::summary(&report, style))
+        }
         Format::Text => terminal::summary(&report, style),
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::cell;
 use crate::cli::{Failure, Outcome};
-use crate::cmd::matrix::{self, publish};
+use crate::cmd::matrix::{self, Shown, publish};
 use crate::cmd::{interrupt, report};
 use crate::definition::Definition;
 use crate::host;
@@ -62,9 +62,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     out: Option<PathBuf>,
 
-    /// Print one JSON document with all results instead of the summary
-    #[arg(long, help_heading = "Results")]
-    json: bool,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 /// Runs the subcommand.
@@ -98,7 +97,7 @@ pub fn run(args: &Args) -> Outcome {
         manifest,
         records,
     };
-    publish(&journal, std::slice::from_ref(&run), args.json)?;
+    publish(&journal, std::slice::from_ref(&run), args.shown)?;
     if complete {
         return Ok(());
     }

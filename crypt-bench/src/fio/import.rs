@@ -269,6 +269,8 @@ fn achieved(
         direct: cell.direct,
         pinned: true,
         placements: Placements::default(),
+        decisions: Vec::new(),
+        predictions: Vec::new(),
         notes: own_doubts(entries).filter_map(words).collect(),
         ..Achieved::default()
     }

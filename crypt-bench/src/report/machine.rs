@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::cells::CellSummary;
+use super::decisions;
 use super::grid::Cell;
 use super::metric::{Figures, Metric};
 use super::model::Report;
@@ -43,12 +44,13 @@ const PARAMETERS: [&str; 25] = [
 ];
 
 /// Columns after the metrics.
-const REST: [&str; 13] = [
+const REST: [&str; 14] = [
     "wait_ns_mean",
     "dispatch_ns_mean",
     "cipher_ns_mean",
     "device_ns_mean",
     "inline_share",
+    "decisions",
     "bw_relative_spread",
     "repeats_valid",
     "repeats",
@@ -69,7 +71,8 @@ pub fn csv(report: &Report<'_>) -> String {
         .collect();
     let mut text = columns.join(",") + "\r\n";
     for cell in &report.cells {
-        let object = object(report, cell);
+        let mut object = object(report, cell);
+        object.insert("decisions".to_owned(), json!(decisions::field(cell)));
         let fields = columns.iter().map(|column| field(object.get(*column)));
         text += &(fields.collect::<Vec<_>>().join(",") + "\r\n");
     }
@@ -116,6 +119,7 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
         json!(stages.map(|stages| stages.cipher_ns_mean)),
         json!(stages.map(|stages| stages.device_ns_mean)),
         json!(figures.and_then(|figures| figures.inline_share)),
+        decisions::json(cell),
         json!(cell.relative_spread(Metric::Throughput)),
         json!(cell.repeats.len()),
         json!(cell.records.len()),

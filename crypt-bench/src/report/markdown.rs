@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::chart::HeatMap;
+use super::decisions;
 use super::escape::plain;
 use super::grid::{Cell, GridAxis, Noise};
 use super::maps;
@@ -35,6 +36,7 @@ pub fn document(report: &Report<'_>) -> String {
     for facet in &report.facets {
         text += &one_facet(report, facet);
     }
+    text += &decisions::markdown(&decisions::sections(report));
     text + &origin(report)
 }
 

@@ -10,6 +10,7 @@ pub mod cells;
 pub mod chart;
 pub mod compare;
 pub mod curve;
+pub mod decisions;
 pub mod escape;
 pub mod format;
 pub mod grid;

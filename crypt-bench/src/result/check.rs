@@ -32,6 +32,18 @@ impl ResultRecord {
         counts
             .into_iter()
             .try_for_each(|(name, value)| count(name, value))?;
+        for decision in &self.achieved.decisions {
+            count("decisions.jobs", decision.jobs)?;
+        }
+        for times in &self.achieved.predictions {
+            count("predictions.jobs", times.jobs)?;
+            count("predictions.ended", times.ended)?;
+            let means = [times.predicted_ns_mean, times.taken_ns_mean];
+            let known = means.into_iter().flatten();
+            known
+                .into_iter()
+                .try_for_each(|ns| figure("predictions.ns_mean", ns))?;
+        }
         let figures = [
             ("achieved.depth_mean", self.achieved.depth_mean),
             (
@@ -102,6 +114,7 @@ fn figure(name: &str, value: f64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::DecisionCount;
     use crate::testing::{cell, record};
 
     #[test]
@@ -119,6 +132,17 @@ mod tests {
                 "achieved.runtime_ns",
             ),
             (|record| record.cpu.user_s = f64::NAN, "cpu.user_s"),
+            (
+                |record| {
+                    record.achieved.decisions.push(DecisionCount {
+                        up_to_bytes: None,
+                        placement: String::new(),
+                        reason: String::new(),
+                        jobs: u64::MAX,
+                    });
+                },
+                "decisions.jobs",
+            ),
             (
                 |record| record.achieved.depth_mean = -1.0,
                 "achieved.depth_mean",

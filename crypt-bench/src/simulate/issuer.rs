@@ -23,6 +23,7 @@ use self::depth::DepthMean;
 use super::agenda::Actor;
 use super::pool::Part;
 use super::scene::{Scene, Turn};
+use crate::account::{self, Account};
 use crate::generate::Generator;
 use crate::record::{DirectionRecorder, Window};
 
@@ -58,6 +59,7 @@ pub(super) struct Issuer {
     rested: bool,
     read: DirectionRecorder,
     write: DirectionRecorder,
+    account: Account,
     depth: DepthMean,
 }
 
@@ -120,6 +122,7 @@ impl Issuer {
             rested: true,
             read: DirectionRecorder::new(window),
             write: DirectionRecorder::new(window),
+            account: Account::new(window),
             depth: DepthMean::new(window),
         })
     }
@@ -320,6 +323,8 @@ impl Issuer {
     }
 
     fn account(&mut self, scene: &mut Scene<'_>) {
+        let policy = self.pipeline.policy();
+        self.account.look(scene.now_ns, || account::of(policy));
         self.depth.look(
             scene.now_ns,
             self.pipeline.in_flight() + self.done.len() as u32,
@@ -343,6 +348,7 @@ impl Issuer {
         IssuerOutcome {
             read: self.read,
             write: self.write,
+            account: self.account,
             depth_mean: self.depth.mean(),
         }
     }
@@ -353,6 +359,7 @@ impl Issuer {
 pub(super) struct IssuerOutcome {
     pub(super) read: DirectionRecorder,
     pub(super) write: DirectionRecorder,
+    pub(super) account: Account,
     pub(super) depth_mean: f64,
 }
 

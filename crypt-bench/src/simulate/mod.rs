@@ -28,7 +28,7 @@ mod world;
 use std::sync::atomic::AtomicBool;
 
 use crypt_core::pipeline::PipelineConfig;
-use crypt_core::policy::{Costs, PolicySpec, WriteRoute};
+use crypt_core::policy::{Costs, Explanation, PolicySpec, WriteRoute};
 use crypt_core::request::Flags;
 
 use self::cores::{Cores, Thread};
@@ -39,6 +39,7 @@ use self::pool::Pool;
 use self::scene::{Cast, Props, Scene};
 use self::worker::{Worker, Writer};
 use self::world::World;
+use crate::account;
 use crate::generate::{Blocks, Generator, Workload};
 use crate::record::{DirectionRecorder, Window};
 use crate::result::{CellParams, RAW_POLICY};
@@ -54,6 +55,8 @@ pub struct Simulated {
     pub read: DirectionRecorder,
     /// Completed writes of the window.
     pub write: DirectionRecorder,
+    /// What the policies decided within the window; `None` where they keep no account.
+    pub decided: Option<Explanation>,
     /// Requests in flight per job, averaged over the window.
     pub depth_mean: f64,
     /// Processor time of all threads in the window.
@@ -80,17 +83,20 @@ pub fn simulate(
     let mut read = DirectionRecorder::new(&plan.window);
     let mut write = DirectionRecorder::new(&plan.window);
     let mut depth_sum = 0.0;
+    let mut accounts = Vec::with_capacity(world.issuers.len());
     let issuers = world.issuers.len().max(1) as f64;
     for issuer in world.issuers {
         let outcome = issuer.into_outcome();
         read.absorb(&outcome.read);
         write.absorb(&outcome.write);
         depth_sum += outcome.depth_mean;
+        accounts.push(outcome.account);
     }
     Ok(Some(Simulated {
         window: plan.window,
         read,
         write,
+        decided: account::sum(&accounts),
         depth_mean: depth_sum / issuers,
         cpu_ns: world.scene.cpu_ns,
         workers: plan.workers,

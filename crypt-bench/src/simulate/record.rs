@@ -73,6 +73,7 @@ fn achieved(cell: &CellParams, simulated: &Simulated) -> Achieved {
         placements: read.placements().plus(write.placements()),
         ..Achieved::default()
     }
+    .explained(simulated.decided.as_ref())
 }
 
 /// The machine where results say which host they are from.

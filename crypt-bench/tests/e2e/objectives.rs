@@ -1,10 +1,11 @@
-//! Objectives and limits of the adaptive policy: what `matrix` and `simulate` make of them.
+//! Objectives and limits of the adaptive policy, and its account of what it decided: what `matrix` and `simulate`
+//! make of them.
 
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
-use crate::common::Place;
+use crate::common::{Place, text};
 
 /// Throughput in bytes per second and processor time in ns per byte.
 type Figures = (f64, f64);
@@ -54,4 +55,61 @@ fn on_many_cores_each_objective_is_best_at_its_own() {
         assert!(*bytes_per_s <= most, "{policy}: {figures:?}");
         assert!(*cpu_ns_per_byte >= least, "{policy}: {figures:?}");
     }
+}
+
+#[test]
+fn the_policy_says_what_it_decided_and_why() {
+    let place = Place::new();
+    let axes = "--device memory --rw randread --bs 4k,64k --depth 1,32 --size 4m --repeats 2 --runtime 20ms \
+                --ramp 5ms --policy adaptive --explain-policy";
+    let printed = place.succeed(&format!("matrix {axes} --out results"));
+    assert!(
+        printed.contains("What the policy did, and why"),
+        "{printed}"
+    );
+    for record in place.records("results") {
+        let explains = record.cell.policy == "adaptive";
+        let achieved = &record.achieved;
+        assert_eq!(!achieved.decisions.is_empty(), explains, "{achieved:?}");
+        assert_eq!(!achieved.predictions.is_empty(), explains, "{achieved:?}");
+        let decided: u64 = achieved.decisions.iter().map(|counted| counted.jobs).sum();
+        let placed: u64 = achieved.predictions.iter().map(|way| way.jobs).sum();
+        assert_eq!(decided, placed);
+        // Requests of the window and decisions of the window differ by what is in flight at its ends.
+        let ios = record.read.unwrap().ios;
+        let apart = u64::from(2 * record.cell.depth);
+        assert!(
+            !explains || decided.abs_diff(ios) <= apart,
+            "{decided} {ios}"
+        );
+    }
+    let again = place.succeed("report results --format text --explain-policy");
+    assert!(again.contains("What the policy did, and why"), "{again}");
+    let refused = place.run("report results --format csv --explain-policy");
+    let message = text(&refused.stderr);
+    assert!(
+        !refused.status.success() && message.contains("--format text"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_simulated_policy_says_what_it_decided_too() {
+    let place = Place::new();
+    let printed = place.succeed(
+        "simulate --machine server-64 --device memory --rw randread --bs 64k --depth 1 --jobs 1 --repeats 1 \
+         --sector-size 4k --runtime 5ms --ramp 1ms --policy adaptive --explain-policy --out results",
+    );
+    assert!(printed.contains("awake_workers"), "{printed}");
+    let records = place.records("results");
+    let split = records[2]
+        .achieved
+        .predictions
+        .iter()
+        .find(|way| way.placement == "split");
+    let split = split.unwrap();
+    assert!(
+        split.jobs > 0 && split.taken_ns_mean.unwrap() > 0.0,
+        "{split:?}"
+    );
 }

@@ -8,6 +8,7 @@
 
 mod adaptive;
 mod costs;
+mod explain;
 mod inline;
 mod spec;
 mod workqueue;
@@ -17,6 +18,7 @@ use std::num::NonZeroU8;
 
 pub use adaptive::{Adaptive, AdaptiveOptions, Objective};
 pub use costs::CostTracker;
+pub use explain::{Decisions, Explanation, PlacementKind, Prediction, Reason};
 pub use inline::Inline;
 pub use spec::PolicySpec;
 pub use workqueue::{Workqueue, WorkqueueFlags};
@@ -168,6 +170,12 @@ pub trait Policy: Send + fmt::Debug {
 
     /// Learns from a finished job. Where there are no workers it is neither asked nor told.
     fn observe(&mut self, outcome: &Outcome);
+
+    /// Why it placed what it placed since it was built, and how well it predicted; `None` for a policy that
+    /// keeps no account of that.
+    fn explanation(&self) -> Option<&Explanation> {
+        None
+    }
 
     /// How the queue treats work that this policy hands off.
     fn offload_rules(&self) -> OffloadRules;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crypt_core::key::Key;
 
+use super::Shown;
 use super::import;
 use crate::cli::{Failure, Outcome};
 use crate::cmd::{key, surroundings};
@@ -83,9 +84,8 @@ pub struct Args {
     #[arg(long, requires = "out", help_heading = "Results")]
     pub(super) resume: bool,
 
-    /// Print one JSON document with all results instead of the summary
-    #[arg(long, help_heading = "Results")]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) shown: Shown,
 
     /// Allow cells that write to destroy the data on this existing file or block device. A device is
     /// named by its identity, which the refusal without this flag tells

@@ -15,7 +15,7 @@ use crate::journal::Journal;
 use crate::manifest::State;
 use crate::preset::Preset;
 use crate::progress::say;
-use crate::report::{Report, Run, html, machine, terminal};
+use crate::report::{Report, Run, decisions, html, machine, terminal};
 use crate::result::ResultRecord;
 use crate::run::{End, Runner};
 
@@ -23,6 +23,19 @@ pub use args::Args;
 pub(super) use args::default_folder;
 use plan::Plan;
 pub(super) use plan::started;
+
+/// What is printed at the end of a run.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Shown {
+    /// Print one JSON document with all results instead of the summary
+    #[arg(long, help_heading = "Results")]
+    json: bool,
+
+    /// Print after the summary what adaptive policies placed where and why, and the time that they predicted
+    /// beside the time it took; reports and --json have it in any case
+    #[arg(long, conflicts_with = "json", help_heading = "Results")]
+    explain_policy: bool,
+}
 
 /// Runs the subcommand.
 ///
@@ -61,7 +74,7 @@ pub fn run(args: &Args) -> Outcome {
         manifest,
         records,
     };
-    publish(&journal, std::slice::from_ref(&run), args.json)?;
+    publish(&journal, std::slice::from_ref(&run), args.shown)?;
     conclude(end, args, &journal, &run.records)
 }
 
@@ -83,16 +96,20 @@ fn presets() -> Outcome<String> {
 }
 
 /// Writes the report of a run and prints its summary, or all of it as JSON.
-pub(super) fn publish(journal: &Journal, run: &[Run], json: bool) -> Outcome {
+pub(super) fn publish(journal: &Journal, run: &[Run], shown: Shown) -> Outcome {
     let report = Report::new(run);
     journal
         .write_rendering(report::PAGE, &html::page(&report))
         .map_err(disk)?;
-    let text = if json {
+    let mut text = if shown.json {
         machine::json(&report)
     } else {
         terminal::summary(&report, output::stdout_style())
     };
+    if shown.explain_policy {
+        text.push('\n');
+        text += &decisions::text(&decisions::sections(&report));
+    }
     output::write_stdout(&text)?;
     let page = journal.folder().join(report::PAGE);
     say(format_args!("report: {}", page.display()));

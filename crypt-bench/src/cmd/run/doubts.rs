@@ -143,6 +143,8 @@ fn achieved(report: &Report, threads: &[&Played]) -> Achieved {
         pinned: every(|played| played.pinned),
         workers: 0,
         placements: Placements::default(),
+        decisions: Vec::new(),
+        predictions: Vec::new(),
         notes: Vec::new(),
     }
 }

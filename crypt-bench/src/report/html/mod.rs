@@ -11,6 +11,7 @@ mod environment;
 mod figures;
 mod table;
 
+use super::decisions;
 use super::escape::escape;
 use super::model::Report;
 use super::published;
@@ -25,6 +26,7 @@ pub fn page(report: &Report<'_>) -> String {
     let verdict = Verdict::of(report);
     let title = title(report);
     let sections = published::sections(report);
+    let decided = decisions::sections(report);
     [
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n",
@@ -35,11 +37,12 @@ pub fn page(report: &Report<'_>) -> String {
         "</title>\n<style>\n",
         STYLE,
         "</style>\n</head>\n<body>\n",
-        &header(report, !sections.is_empty()),
+        &header(report, !sections.is_empty(), !decided.is_empty()),
         "<main>\n",
         &first_screen(report, &verdict),
         &published::html(&sections),
         &figures::maps(report),
+        &decisions::html(&decided),
         &table::cells(report),
         &environment::sections(report),
         "</main>\n",
@@ -77,7 +80,7 @@ fn day(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
-fn header(report: &Report<'_>, has_published: bool) -> String {
+fn header(report: &Report<'_>, has_published: bool, has_decisions: bool) -> String {
     let runs: Vec<String> = report
         .runs
         .iter()
@@ -91,9 +94,14 @@ fn header(report: &Report<'_>, has_published: bool) -> String {
     } else {
         ""
     };
+    let decisions = if has_decisions {
+        "<a href=\"#decisions\">Decisions</a>\n"
+    } else {
+        ""
+    };
     format!(
         "<header class=\"top\"><span class=\"name\">crypt-bench</span>\
-         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\">{published}<a href=\"#maps\">Maps</a>\
+         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\">{published}<a href=\"#maps\">Maps</a>\n{decisions}\
          <a href=\"#numbers\">Numbers</a><a href=\"#environment\">Environment</a>\
          <a href=\"#made\">How it was made</a></nav>\
          <button id=\"theme\" type=\"button\" aria-label=\"Switch between light and dark\" hidden>\

@@ -66,28 +66,26 @@ impl Limits {
         self.max_workers.saturating_sub(self.parts_out)
     }
 
-    /// Takes back what goes beyond the limits, and notes what goes out. `room` is what [`Limits::room`] said.
-    pub(super) fn hold(
+    /// Whether a job may go where it was placed; if so it counts as handed off. `room` is what is left of what
+    /// [`Limits::room`] said.
+    pub(super) fn admits(
         &mut self,
-        jobs: &[Job],
-        placements: &mut [Placement],
+        job: &Job,
+        placement: Placement,
         load: &Load,
-        room: u32,
-    ) {
-        let mut room = room;
-        for (job, placement) in jobs.iter().zip(placements) {
-            let parts = parts(*placement);
-            if parts == 0 {
-                continue;
-            }
-            if parts > room || !self.covers(job, load) {
-                *placement = Placement::Inline;
-                continue;
-            }
-            room -= parts;
-            self.parts_out += parts;
-            self.bytes_out += u64::from(job.len_bytes);
+        room: &mut u32,
+    ) -> bool {
+        let parts = parts(placement);
+        if parts == 0 {
+            return true;
         }
+        if parts > *room || !self.covers(job, load) {
+            return false;
+        }
+        *room -= parts;
+        self.parts_out += parts;
+        self.bytes_out += u64::from(job.len_bytes);
+        true
     }
 
     /// Takes in a job that is over.

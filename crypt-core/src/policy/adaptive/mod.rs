@@ -91,8 +91,12 @@
 //! into no more. With `max_cpu=PERCENT` the time that is worked on what a queue hands off is bounded: over
 //! any stretch of time by this share of the stretch and 10 ms, times the workers of the pool. What would go
 //! beyond stays inline.
+//!
+//! **What it did and why** is counted ([`Explanation`]), with the time that these equations predict for what
+//! was chosen, and the time it took.
 #![forbid(unsafe_code)]
 
+mod forecast;
 mod limits;
 mod options;
 mod pace;
@@ -103,12 +107,16 @@ mod wakes;
 
 pub use options::{AdaptiveOptions, Objective};
 
+use self::forecast::Forecast;
 use self::limits::Limits;
 use self::options::Weights;
 use self::pace::Pace;
 use self::plan::{Team, are_too_small};
 use self::wakes::Wakes;
-use super::{Costs, Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec, WriteRoute};
+use super::{
+    Costs, Explanation, Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec, Reason,
+    WriteRoute,
+};
 
 /// The policy `adaptive`. See the module documentation for its equations.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +126,15 @@ pub struct Adaptive {
     limits: Option<Limits>,
     pace: Pace,
     wakes: Wakes,
+    explanation: Explanation,
+}
+
+/// Who could help with a batch, and what stopped it from being shared further.
+struct Verdict {
+    team: Team,
+    kept: Reason,
+    /// Whether all workers were asleep.
+    wakes: bool,
 }
 
 impl Adaptive {
@@ -130,6 +147,7 @@ impl Adaptive {
             limits: Limits::new(&options),
             pace: Pace::default(),
             wakes: Wakes::new(),
+            explanation: Explanation::default(),
         }
     }
 
@@ -140,31 +158,84 @@ impl Adaptive {
             Some(limits) => limits.room(load),
         };
         if room == 0 {
+            self.keep(jobs, load, Reason::Limit);
             return;
         }
-        self.place_within(room, jobs, load, placements);
-        if let Some(limits) = &mut self.limits {
-            limits.hold(jobs, placements, load, room);
-        }
+        let verdict = self.place_within(room, jobs, load, placements);
+        self.settle(&verdict, room, jobs, load, placements);
     }
 
-    fn place_within(&mut self, room: u32, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
+    fn place_within(
+        &mut self,
+        room: u32,
+        jobs: &[Job],
+        load: &Load,
+        placements: &mut [Placement],
+    ) -> Verdict {
         let team = Team::new(load, &self.pace, jobs.len(), &self.weights, room);
-        let gain_ns = team.plan(jobs, placements);
-        if !team.is_asleep() {
-            self.wakes.gained(gain_ns);
-            return;
+        let plan = team.plan(jobs, placements);
+        let verdict = Verdict {
+            team,
+            kept: plan.kept,
+            wakes: team.is_asleep(),
+        };
+        if !verdict.wakes {
+            self.wakes.gained(plan.gain_ns);
+            return verdict;
         }
         if placements
             .iter()
             .any(|placement| *placement != Placement::Inline)
         {
-            return;
+            return verdict;
         }
-        let gain_ns = team.with_one_awake().plan(jobs, placements);
-        let price_ns = self.weights.wake_price_ns(team.wake_ns());
-        if !self.wakes.missed(gain_ns, price_ns, load.now_ns) {
+        let team = team.with_one_awake();
+        let mut plan = team.plan(jobs, placements);
+        let price_ns = self.weights.wake_price_ns(verdict.team.wake_ns());
+        if !self.wakes.missed(plan.gain_ns, price_ns, load.now_ns) {
             placements.fill(Placement::Inline);
+            if plan.gain_ns > 0.0 {
+                plan.kept = Reason::Asleep;
+            }
+        }
+        Verdict {
+            team,
+            kept: plan.kept,
+            ..verdict
+        }
+    }
+
+    /// Takes back what goes beyond the limits, and counts what is done and why.
+    fn settle(
+        &mut self,
+        verdict: &Verdict,
+        mut room: u32,
+        jobs: &[Job],
+        load: &Load,
+        placements: &mut [Placement],
+    ) {
+        let mut forecast = Forecast::of(&load.costs, jobs, placements);
+        for (job, placement) in jobs.iter().zip(placements) {
+            let team = &verdict.team;
+            let mut reason = team.reason(job, *placement, verdict.kept, verdict.wakes);
+            if let Some(limits) = &mut self.limits
+                && !limits.admits(job, *placement, load, &mut room)
+            {
+                *placement = Placement::Inline;
+                reason = Reason::Limit;
+            }
+            let end_ns = forecast.next_ns(job, *placement, team);
+            self.explanation.decided(job.len_bytes, reason, end_ns);
+        }
+    }
+
+    /// Counts a batch that stays inline for one reason.
+    #[inline]
+    fn keep(&mut self, jobs: &[Job], load: &Load, reason: Reason) {
+        let mut forecast = Forecast::inline(&load.costs);
+        for job in jobs {
+            let end_ns = forecast.next_inline_ns(job);
+            self.explanation.decided(job.len_bytes, reason, end_ns);
         }
     }
 }
@@ -183,19 +254,29 @@ impl Policy for Adaptive {
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
         placements.fill(Placement::Inline);
         if load.workers == 0 || load.usable_workers == 0 {
+            self.keep(jobs, load, Reason::NoWorker);
             return;
         }
-        if !are_too_small(jobs, load, &self.weights) && are_known(&load.costs) {
+        if are_too_small(jobs, load, &self.weights) {
+            self.keep(jobs, load, Reason::Small);
+        } else if !are_known(&load.costs) {
+            self.keep(jobs, load, Reason::UnknownCosts);
+        } else {
             self.place_known(jobs, load, placements);
         }
         self.pace.decided(jobs, placements, load);
     }
 
     fn observe(&mut self, outcome: &Outcome) {
+        self.explanation.ended(outcome);
         // Costs are followed by the pipeline and by the workers, and arrive with the next load.
         if let Some(limits) = &mut self.limits {
             limits.done(outcome);
         }
+    }
+
+    fn explanation(&self) -> Option<&Explanation> {
+        Some(&self.explanation)
     }
 
     fn offload_rules(&self) -> OffloadRules {

@@ -7,7 +7,7 @@ use std::num::NonZeroU8;
 
 use super::options::Weights;
 use super::pace::Pace;
-use crate::policy::{Costs, Job, Load, Placement};
+use crate::policy::{Costs, Job, Load, Placement, Reason};
 use crate::request::Flags;
 
 /// Most parts per thread that works on a job.
@@ -83,8 +83,8 @@ impl Team {
         self.wake_ns
     }
 
-    /// Places a batch. Returns the time that is gained over everything inline.
-    pub(super) fn plan(&self, jobs: &[Job], placements: &mut [Placement]) -> f32 {
+    /// Places a batch.
+    pub(super) fn plan(&self, jobs: &[Job], placements: &mut [Placement]) -> Plan {
         let mut backlog = Backlog::default();
         let mut gain_ns = 0.0;
         for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
@@ -96,18 +96,23 @@ impl Team {
                 backlog.add(work_ns);
             }
         }
-        let (mut hand_off_ns, gained_ns) = self.share(&backlog);
-        if hand_off_ns <= 0.0 {
-            return gain_ns;
-        }
+        let (mut hand_off_ns, gained_ns) = match self.share(&backlog) {
+            Ok(share) => share,
+            Err(kept) => return Plan { gain_ns, kept },
+        };
+        let mut kept = Reason::Tie;
         for (job, placement) in jobs.iter().zip(placements) {
             let work_ns = self.costs.work_ns(job);
             if hand_off_ns >= work_ns / 2.0 && self.is_movable(job, *placement) {
                 *placement = Placement::Offload;
                 hand_off_ns -= work_ns;
+                kept = Reason::OwnShare;
             }
         }
-        gain_ns + gained_ns
+        Plan {
+            gain_ns: gain_ns + gained_ns,
+            kept,
+        }
     }
 
     /// Where a job belongs whatever else is in its batch, and what that gains.
@@ -129,6 +134,17 @@ impl Team {
                 (Placement::Inline, 0.0)
             };
         }
+        match self.split(job, work_ns) {
+            Some((parts, split_ns)) if split_ns < self.worth_splitting * work_ns => {
+                (split(parts), work_ns - split_ns)
+            }
+            _ => (Placement::Inline, 0.0),
+        }
+    }
+
+    /// n and L(split); `None` where there is nobody to split it with.
+    fn split(&self, job: &Job, work_ns: f32) -> Option<(f32, f32)> {
+        let self_ns = self.costs.handoff_self_ns;
         let own_hands = if job.flags.contains(Flags::HIPRI) {
             0.0
         } else {
@@ -139,7 +155,7 @@ impl Team {
         let awake = self.awake * self.part_of_team;
         let helpers = awake + woken + own_hands * self.part_of_team;
         if helpers < 2.0 {
-            return (Placement::Inline, 0.0);
+            return None;
         }
         let parts = (work_ns / self_ns).sqrt();
         let parts = parts.clamp(helpers, PARTS_PER_HELPER * helpers);
@@ -147,10 +163,49 @@ impl Team {
         let starts_ns = awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
         let shared_ns = (work_ns + starts_ns + parts * self_ns) / helpers.min(parts);
         let split_ns = shared_ns + self_ns + self.costs.handoff_awake_ns;
-        if parts >= 2.0 && split_ns < self.worth_splitting * work_ns {
-            (split(parts), work_ns - split_ns)
-        } else {
-            (Placement::Inline, 0.0)
+        (parts >= 2.0).then_some((parts, split_ns))
+    }
+
+    /// L(split), for a job that was split.
+    pub(super) fn split_ns(&self, job: &Job) -> f32 {
+        let work_ns = self.costs.work_ns(job);
+        self.split(job, work_ns)
+            .map_or(work_ns, |(_, split_ns)| split_ns)
+    }
+
+    /// Until what waits in the pool is begun, by the workers that are awake and this thread.
+    pub(super) fn queue_ns(&self) -> f32 {
+        self.queued_ns / (self.awake + 1.0)
+    }
+
+    /// Until a worker that is handed work after `ahead_ns` of other work has done it.
+    pub(super) fn offload_ns(&self, job: &Job, ahead_ns: f32) -> f32 {
+        let (workers, start_ns) = self.first_helpers();
+        let work_ns = self.costs.work_ns(job);
+        let together_ns = (self.queued_ns + ahead_ns + work_ns) / workers;
+        start_ns + work_ns.max(together_ns)
+    }
+
+    /// Why a job of a batch is where it is. `kept` is why the batch was shared no further, `wakes` whether all
+    /// workers were asleep.
+    pub(super) fn reason(
+        &self,
+        job: &Job,
+        placement: Placement,
+        kept: Reason,
+        wakes: bool,
+    ) -> Reason {
+        match placement {
+            Placement::Split(_) if wakes => Reason::WakingWorkers,
+            Placement::Split(_) => Reason::AwakeWorkers,
+            Placement::Offload if job.flags.contains(Flags::READAHEAD) => Reason::ReadAhead,
+            Placement::Offload if wakes => Reason::Waking,
+            Placement::Offload if self.other_ns > 0.0 => Reason::Bottleneck,
+            Placement::Offload => Reason::Backlog,
+            Placement::Inline if !self.is_worth_it(job) => Reason::Small,
+            Placement::Inline if job.flags.contains(Flags::HIPRI) => Reason::Hipri,
+            Placement::Inline if !self.is_movable(job, placement) => Reason::Dear,
+            Placement::Inline => kept,
         }
     }
 
@@ -158,32 +213,54 @@ impl Team {
     fn is_movable(&self, job: &Job, placement: Placement) -> bool {
         placement == Placement::Inline
             && !job.flags.contains(Flags::HIPRI)
-            && self.costs.work_ns(job) >= self.worth_handing_off * self.costs.handoff_self_ns
+            && self.is_worth_it(job)
             && self.costs.work_ns(job) > self.handoff_ns
     }
 
-    /// y, the time of `backlog` to hand off, and what that saves this thread.
-    fn share(&self, backlog: &Backlog) -> (f32, f32) {
-        let none = (0.0, 0.0);
-        let is_single = backlog.jobs < 2.0 && self.other_ns == 0.0;
-        if backlog.jobs < 1.0 || is_single || self.alone || self.probing {
-            return none;
-        }
-        let (workers, start_ns) = if self.is_asleep() {
+    fn is_worth_it(&self, job: &Job) -> bool {
+        self.costs.work_ns(job) >= self.worth_handing_off * self.costs.handoff_self_ns
+    }
+
+    /// Those who take what is handed off, and when they start.
+    fn first_helpers(&self) -> (f32, f32) {
+        if self.is_asleep() {
             (1.0, self.wake_ns)
         } else {
             (self.awake, self.costs.handoff_awake_ns)
-        };
+        }
+    }
+
+    /// y, the time of `backlog` to hand off, and what that saves this thread; or why there is none.
+    fn share(&self, backlog: &Backlog) -> Result<(f32, f32), Reason> {
+        if self.alone {
+            return Err(Reason::Alone);
+        }
+        if self.probing {
+            return Err(Reason::Exploring);
+        }
+        if backlog.jobs < 1.0 || (backlog.jobs < 2.0 && self.other_ns == 0.0) {
+            return Err(Reason::Single);
+        }
+        let (workers, start_ns) = self.first_helpers();
         // 1 - s / c', the part of a job's time that handing it off saves this thread.
         let saving = 1.0 - self.handoff_ns * backlog.jobs / backlog.work_ns;
         let own_ns = self.other_ns + backlog.work_ns;
         let ahead_ns = own_ns - start_ns - self.queued_ns / workers;
         if ahead_ns.is_nan() || ahead_ns <= 0.0 {
-            return none;
+            return Err(Reason::Behind);
         }
         let hand_off_ns = (ahead_ns / (saving + 1.0 / workers)).min(backlog.work_ns);
-        (hand_off_ns, hand_off_ns * saving)
+        Ok((hand_off_ns, hand_off_ns * saving))
     }
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// The time that is gained over everything inline.
+    pub(super) gain_ns: f32,
+    /// Why what could move stays.
+    pub(super) kept: Reason,
 }
 
 /// Whether no job is worth its hand-off: the usual case of small requests and a fast cipher, told

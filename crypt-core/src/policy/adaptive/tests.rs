@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
-use crate::policy::Direction;
+use crate::policy::{Direction, PlacementKind, Prediction};
 use crate::request::Flags;
 use crate::units::SectorIndex;
 
@@ -436,4 +436,166 @@ fn a_share_that_is_used_up_fills_again() {
     // 2 ms of the two workers are 9 jobs of 210 us.
     assert_eq!(split(1 << 40, 20), 9);
     assert_eq!(split((1 << 40) + 5_000_000, 20), 5);
+}
+
+/// Why the jobs of one batch went where they went, each reason with its number of jobs.
+fn reasons(policy: &mut Adaptive, jobs: &[Job], load: &Load) -> Vec<(&'static str, u64)> {
+    let before = *policy.explanation().unwrap();
+    let placed = place(policy, jobs, load);
+    let since = policy.explanation().unwrap().since(&before);
+    for kind in PlacementKind::ALL {
+        let of_kind = since.decisions().filter(|d| d.placement == kind);
+        let placed = placed.iter().filter(|&&p| PlacementKind::from(p) == kind);
+        assert_eq!(of_kind.map(|d| d.jobs).sum::<u64>(), placed.count() as u64);
+    }
+    since.decisions().map(|d| (d.reason, d.jobs)).collect()
+}
+
+#[test]
+fn every_reason_is_told() {
+    let told = |flags, jobs: &[Job], load: &Load| {
+        let reasons = reasons(&mut policy(flags), jobs, load);
+        reasons
+            .into_iter()
+            .map(|(reason, _)| reason)
+            .collect::<Vec<_>>()
+    };
+    let one = |len| [job(len, Flags::empty())];
+    let alone = |usable, awake| Load {
+        in_flight: 1,
+        ..load(usable, awake)
+    };
+    let many = [job(4096, Flags::empty()); 32];
+    let behind = Load {
+        queued_bytes: 32 * 4096,
+        ..load(1, 1)
+    };
+    let no_costs = Load {
+        costs: Costs {
+            handoff_awake_ns: 0.0,
+            ..COSTS
+        },
+        ..load(1, 1)
+    };
+    let no_core = load(0, 0);
+    for (jobs, load, expected) in [
+        (
+            &many[..],
+            &Load {
+                workers: 2,
+                ..no_core
+            },
+            "no_worker",
+        ),
+        (&many, &no_costs, "unknown_costs"),
+        (&one(512), &load(4, 4), "small"),
+        (&[job(32 << 10, Flags::HIPRI)], &load(1, 1), "hipri"),
+        (&one(128 << 10), &alone(1, 0), "asleep"),
+        (&one(4096), &alone(1, 1), "alone"),
+        (&one(4096), &load(1, 1), "single"),
+        (&many, &behind, "behind"),
+        (&many, &load(1, 0), "asleep"),
+        (&[job(4096, Flags::READAHEAD)], &load(1, 1), "readahead"),
+        (&one(1 << 20), &load(4, 4), "awake_workers"),
+        (&one(1 << 20), &load(4, 0), "waking_workers"),
+    ] {
+        assert_eq!(told("balanced", jobs, load), [expected], "{load:?}");
+    }
+    assert_eq!(
+        told("balanced", &many, &load(1, 1)),
+        ["own_share", "backlog"]
+    );
+    let large = [job(64 << 10, Flags::empty()); 32];
+    assert_eq!(
+        told("throughput", &large, &load(1, 0)),
+        ["own_share", "waking"]
+    );
+    assert_eq!(
+        told("max_workers=1", &many, &load(2, 2)),
+        ["own_share", "limit", "backlog"]
+    );
+    assert_eq!(told("max_cpu=1", &one(1 << 20), &load(2, 2)), ["limit"]);
+}
+
+#[test]
+fn a_thread_that_is_the_bottleneck_says_so_and_explores() {
+    let jobs = [job(8192, Flags::empty()); 4];
+    let (mut policy, mut awake) = (Adaptive::default(), load(1, 1));
+    awake.saturated = true;
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..600 {
+        seen.extend(
+            reasons(&mut policy, &jobs, &awake)
+                .into_iter()
+                .map(|(reason, _)| reason),
+        );
+        awake.now_ns += 20_000;
+    }
+    assert!(
+        seen.contains("bottleneck") && seen.contains("exploring"),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn what_is_predicted_is_what_the_equations_say() {
+    let predicted = |jobs: &[Job], load: &Load| {
+        let mut policy = Adaptive::default();
+        place(&mut policy, jobs, load);
+        let of = |p: Prediction| (p.placement, p.jobs, p.predicted_ns as u64);
+        policy
+            .explanation()
+            .unwrap()
+            .predictions()
+            .map(of)
+            .collect::<Vec<_>>()
+    };
+    // 819.2 ns each, one after the other.
+    let two = [job(4096, Flags::empty()); 2];
+    let behind = Load {
+        queued_bytes: 1 << 20,
+        ..load(1, 1)
+    };
+    assert_eq!(
+        predicted(&two, &behind),
+        [(PlacementKind::Inline, 2, 819 + 1638)]
+    );
+    // The first after 150 + 200 + 819 ns on the worker, the other after 150 + 819 ns here.
+    let expected = [
+        (PlacementKind::Inline, 1, 969),
+        (PlacementKind::Offload, 1, 1169),
+    ];
+    assert_eq!(predicted(&two, &load(1, 1)), expected);
+    // T + s + h = (209,715 + 200 + 16 * 150) / 2 + 350, and its own hand-off.
+    let large = [job(1 << 20, Flags::empty())];
+    assert_eq!(
+        predicted(&large, &load(1, 1)),
+        [(PlacementKind::Split, 1, 106_157 + 350 + 150)]
+    );
+}
+
+#[test]
+fn what_a_job_took_is_counted_where_it_ran() {
+    let mut policy = Adaptive::default();
+    for (placement, total_ns) in [(Placement::Inline, 1_000), (Placement::Offload, 9_000)] {
+        policy.observe(&Outcome {
+            job: job(4096, Flags::empty()),
+            placement,
+            cipher_ns: 800,
+            device_ns: 0,
+            wait_ns: 0,
+            total_ns,
+        });
+    }
+    let took: Vec<_> = policy
+        .explanation()
+        .unwrap()
+        .predictions()
+        .map(|p| (p.placement, p.ended, p.taken_ns))
+        .collect();
+    let expected = [
+        (PlacementKind::Inline, 1, 1_000),
+        (PlacementKind::Offload, 1, 9_000),
+    ];
+    assert_eq!(took, expected);
 }
