@@ -29,6 +29,7 @@ mod record;
 mod shared;
 pub mod sorted_writes;
 pub mod span;
+pub mod spin_budget;
 mod spinner;
 #[expect(unsafe_code, reason = "the task cells; see its ownership protocol")]
 mod task;
@@ -46,5 +47,6 @@ pub use pool::{Pinning, PoolLoad, PoolStats, WorkerConfig, WorkerPool};
 pub use sorted_writes::SortedWrites;
 pub(crate) use span::run_checked;
 pub use span::{Source, Span, run_span};
+pub use spin_budget::SpinBudget;
 pub use work::{Done, DoneKind, Route, Work};
 pub use write_thread::{WriteThread, WriteThreadConfig};

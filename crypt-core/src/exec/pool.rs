@@ -6,7 +6,8 @@
 //! for a request, and nothing is allocated after the start.
 //!
 //! An idle worker spins for a while before it sleeps, because waking it costs tens of microseconds
-//! and both sides pay. It spins only while a core would be idle otherwise: busy and spinning
+//! and both sides pay: for as long as lately it would have found work ([`SpinBudget`](super::SpinBudget)).
+//! It spins only while a core would be idle otherwise: busy and spinning
 //! workers, queues that are not asleep and write threads count as runnable, and with as many of
 //! those as cores nobody spins.
 //!
@@ -27,7 +28,7 @@ use crate::policy::{Costs, OffloadRules};
 pub struct WorkerConfig {
     /// Threads; `None` for one per CPU that this process may use.
     pub threads: Option<NonZeroUsize>,
-    /// How long an idle worker looks for work before it sleeps, where a core is to spare.
+    /// How long an idle worker looks for work before it sleeps at most, where a core is to spare.
     pub spin_ns: u32,
     /// Which CPUs the threads run on.
     pub pinning: Pinning,
@@ -203,7 +204,7 @@ impl WorkerPool {
         &self.notes
     }
 
-    /// How long an idle worker spins, in nanoseconds.
+    /// How long an idle worker spins at most, in nanoseconds.
     #[must_use]
     pub fn spin_ns(&self) -> u64 {
         self.shared.spin_ns()

@@ -5,26 +5,24 @@
 //! when somebody takes one, so it is never too low.
 #![forbid(unsafe_code)]
 
+mod duty;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crossbeam::queue::ArrayQueue;
 use crossbeam::utils::CachePadded;
 
-use super::counters::{Counters, bump};
+use super::counters::Counters;
 use super::idle::IdleWorkers;
-use super::latency::{Before, Latency};
+use super::latency::Latency;
 use super::pool::{PoolLoad, PoolStats, WorkerConfig};
 use super::presence::{Presence, Seat};
-use super::spinner::Spinner;
 use super::task::{Part, Parts};
 use super::work::Summons;
 use crate::clock::Clock;
 
 /// Until a calibration knows better: a wake-up costs about what 64 KiB of AES-XTS cost.
 const DEFAULT_WAKE_BYTES: u64 = 64 * 1024;
-
-/// How often a worker looks for its next part before it counts as idle: under a microsecond.
-const LOOKS_BEFORE_IDLE: u32 = 12;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -293,99 +291,5 @@ impl PoolShared {
 
     fn queued_bytes(&self) -> u64 {
         self.traffic.queued_bytes.load(Ordering::Relaxed)
-    }
-}
-
-/// The workers' side.
-impl PoolShared {
-    /// The life of one worker: runs parts until the pool is stopped and nothing is queued.
-    pub(crate) fn work(&self, worker: usize) {
-        let counters = self.counters.of(worker);
-        while let Some((part, before)) = self.next_part(worker) {
-            // Counted before its result can be seen.
-            bump(&counters.parts_run);
-            let wait_ns = part.run();
-            self.traffic.latency.learn(before, wait_ns);
-        }
-    }
-
-    pub(crate) fn register(&self, worker: usize) {
-        self.idle.register(worker);
-    }
-
-    /// The next part for `worker`, waiting for it; `None` at the end.
-    fn next_part(&self, worker: usize) -> Option<(Part, Before)> {
-        if let Some(part) = self.take(worker) {
-            return Some((part, Before::Busy));
-        }
-        // A queue that gets a result usually hands off again at once, so a worker looks a little
-        // longer before it says that it is idle, which costs both sides a cache miss.
-        for _ in 0..LOOKS_BEFORE_IDLE {
-            std::hint::spin_loop();
-            if self.has_work(worker)
-                && let Some(part) = self.take(worker)
-            {
-                return Some((part, Before::Awake));
-            }
-        }
-        self.idle.enter();
-        let found = self.wait_for_part(worker);
-        self.idle.leave();
-        if found.is_some() {
-            self.wake_for_queued();
-        }
-        found
-    }
-
-    fn wait_for_part(&self, worker: usize) -> Option<(Part, Before)> {
-        let mut before = Before::Awake;
-        loop {
-            // Read before the queue: what was queued before the stop is still run.
-            let stopped = self.is_stopped();
-            let part = self.take(worker);
-            if part.is_some() || stopped {
-                return part.map(|part| (part, before));
-            }
-            if let Some(part) = self.spin(worker) {
-                return Some((part, Before::Awake));
-            }
-            let has_work = || self.has_work(worker) || self.is_stopped();
-            before = if self.idle.sleep(worker, has_work) {
-                Before::Asleep
-            } else {
-                Before::Awake
-            };
-        }
-    }
-
-    /// Looks for a part for a while, as long as the core would be idle otherwise.
-    fn spin(&self, worker: usize) -> Option<Part> {
-        if self.spin_ns == 0 || !self.may_spin(self.clock.now_ns()) {
-            return None;
-        }
-        let counters = self.counters.of(worker);
-        bump(&counters.spins);
-        let mut spinner = Spinner::new(self.clock, self.spin_ns);
-        while spinner.goes_on(|now_ns| self.may_spin(now_ns)) && !self.is_stopped() {
-            if self.has_work(worker)
-                && let Some(part) = self.take(worker)
-            {
-                bump(&counters.spins_won);
-                return Some(part);
-            }
-        }
-        None
-    }
-
-    fn has_work(&self, worker: usize) -> bool {
-        let own = self.own_queues.get(worker);
-        own.is_some_and(|queue| !queue.is_empty()) || !self.queue.is_empty()
-    }
-
-    fn take(&self, worker: usize) -> Option<Part> {
-        let own = self.own_queues.get(worker).and_then(ArrayQueue::pop);
-        let part = own.or_else(|| self.queue.pop())?;
-        self.taken(&part);
-        Some(part)
     }
 }
