@@ -36,7 +36,8 @@ pub const PRESETS: [(&str, &str); 6] = [
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Definition {
-    /// null, memory, scratch (a file made for the run, then removed), scratch:DIR, file:PATH, model:NAME
+    /// null, memory, scratch (a file made for the run, then removed), scratch:DIR, file:PATH, or model:NAME with
+    /// hdd, sata-ssd, optane, nvme, hdd-array:N, sata-array:N, null-blk:none, :softirq, :timer or :timer:NS
     #[arg(
         long,
         value_delimiter = ',',

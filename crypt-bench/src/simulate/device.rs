@@ -32,7 +32,7 @@ impl Device {
                 .map_err(|error| error.to_string()),
             DeviceSpec::Scratch(_) | DeviceSpec::File(_) => Err(format!(
                 "--device {name}: files can't be simulated; use null, memory or model:NAME with one of {}",
-                ServiceModel::NAMES.join(", ")
+                ServiceModel::FORMS
             )),
         }
     }
@@ -60,7 +60,7 @@ impl Device {
         match self {
             Self::Null => false,
             Self::Memory => true,
-            Self::Drive(_) => drives,
+            Self::Drive(model) => drives && model.transfers(),
         }
     }
 

@@ -33,7 +33,9 @@ const FILL_SEED: u64 = 0x5c7a_7c4f;
 pub(super) fn make_medium(cell: &CellParams, stop: &AtomicBool) -> Result<Arc<dyn Device>, String> {
     match cell.device.parse()? {
         DeviceSpec::Null => Ok(Arc::new(NullDevice::new(cell.size_bytes))),
-        DeviceSpec::Memory | DeviceSpec::Model(_) => filled_memory(cell.size_bytes, stop),
+        DeviceSpec::Memory => filled_memory(cell.size_bytes, stop),
+        DeviceSpec::Model(name) if transfers(&name) => filled_memory(cell.size_bytes, stop),
+        DeviceSpec::Model(_) => Ok(Arc::new(NullDevice::new(cell.size_bytes))),
         other => Err(format!("{other} can't be made")),
     }
 }
@@ -50,6 +52,11 @@ pub(super) fn device_over(
     let model = ServiceModel::named(&name, cell.size_bytes, cell.seed);
     let model = model.map_err(|error| error.to_string())?;
     Ok(Arc::new(ModelDevice::new(Arc::clone(medium), model)))
+}
+
+/// Whether a modelled drive has data; what is no model has none.
+pub(super) fn transfers(name: &str) -> bool {
+    ServiceModel::named(name, 0, 0).is_ok_and(|model| model.transfers())
 }
 
 fn filled_memory(bytes: u64, stop: &AtomicBool) -> Result<Arc<dyn Device>, String> {

@@ -370,6 +370,7 @@ fn needs(cells: &[CellParams]) -> HashMap<&str, u64> {
 #[must_use]
 pub fn memory_bytes(cell: &CellParams) -> u64 {
     match cell.device.parse() {
+        Ok(DeviceSpec::Model(name)) if !make::transfers(&name) => 0,
         Ok(DeviceSpec::Memory | DeviceSpec::Model(_)) => {
             cell.size_bytes.saturating_mul(u64::from(cell.devices))
         }

@@ -60,6 +60,7 @@ fn bad_flags_are_refused_with_advice() {
         ("--device ram", "null, memory"),
         ("--device /dev/null", "file:/dev/null"),
         ("--device model:tape", "nvme"),
+        ("--device model:sata-array:0", "sata-array:N"),
         ("--device scratch:no/such/folder", "no/such/folder"),
         ("--device scratch --size 1000t", "does not fit"),
         ("--engine libaio", "io_uring"),

@@ -72,6 +72,10 @@ fn what_cannot_be_simulated_is_refused_and_nothing_is_written() {
         ("--machine bad.toml", "line"),
         ("--machine two-cores --device file:/dev/null", "model:NAME"),
         ("--machine two-cores --device scratch", "model:NAME"),
+        (
+            "--machine two-cores --device model:null-blk:hard",
+            "null-blk:timer:NS",
+        ),
         ("--machine two-cores --issuers 5", "0,1"),
         (
             "--machine two-cores --cipher aes-xts-plain",

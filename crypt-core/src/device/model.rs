@@ -25,6 +25,7 @@ use crate::buffer::SlotBuffer;
 use crate::clock::Clock;
 use crate::device::limits::Limits;
 use crate::device::memory::MemoryDevice;
+use crate::device::null::NullDevice;
 use crate::device::ready::wait_readable;
 use crate::device::service::{ServiceModel, ServiceOp};
 use crate::device::{
@@ -53,18 +54,25 @@ impl ModelDevice {
         }
     }
 
-    /// The preset called `name` (see [`ServiceModel::NAMES`]) over memory of `size_bytes`.
+    /// The preset called `name` (see [`ServiceModel::named`]) over memory of `size_bytes`, or over nothing
+    /// where it transfers nothing.
     ///
     /// # Errors
     /// As for [`ServiceModel::named`] and [`MemoryDevice::new`].
     pub fn in_memory(name: &str, size_bytes: u64, seed: u64) -> Result<Self> {
         let model = ServiceModel::named(name, size_bytes, seed)?;
-        Ok(Self::new(Arc::new(MemoryDevice::new(size_bytes)?), model))
+        let inner: Arc<dyn Device> = if model.transfers() {
+            Arc::new(MemoryDevice::new(size_bytes)?)
+        } else {
+            Arc::new(NullDevice::new(size_bytes))
+        };
+        Ok(Self::new(inner, model))
     }
 
-    fn name(&self) -> &'static str {
+    fn name(&self) -> String {
         let model = self.model.lock();
-        model.unwrap_or_else(PoisonError::into_inner).name()
+        let model = model.unwrap_or_else(PoisonError::into_inner);
+        model.name().to_owned()
     }
 }
 

@@ -107,6 +107,12 @@ pub(crate) fn subjects() -> Vec<Subject> {
             ..BASE
         },
         Subject {
+            name: "model, array",
+            engine: "timer",
+            make: |_| model("sata-array:4"),
+            ..BASE
+        },
+        Subject {
             name: "model, optane, polled",
             engine: "timer",
             polled: true,

@@ -1,4 +1,5 @@
-//! How long a drive takes: service-time models of an HDD, a SATA SSD, an Optane and an NVMe drive.
+//! How long a drive takes: service-time models of an HDD, a SATA SSD, an Optane and an NVMe drive, of arrays
+//! of them, and of the kernel's `null_blk`.
 //!
 //! A [`ServiceModel`] is pure: it owns no clock, no thread and no data. [`ServiceModel::admit`] is
 //! told the time at which an operation arrives and answers when it completes; the caller's clock may
@@ -14,16 +15,20 @@
 
 #![forbid(unsafe_code)]
 
+mod array;
 mod cache;
 mod disk;
 mod flash;
+mod null_blk;
 
 use crate::device::DeviceOp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::request::{Flags, Op};
 
+use array::ArrayModel;
 use disk::DiskModel;
 use flash::FlashModel;
+use null_blk::{IrqMode, NullBlkModel};
 
 /// The part of an operation that its service time depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +57,7 @@ impl From<&DeviceOp> for ServiceOp {
 /// A drive, as far as time is concerned.
 #[derive(Clone, Debug)]
 pub struct ServiceModel {
-    name: &'static str,
+    name: String,
     mechanism: Mechanism,
     random: fastrand::Rng,
 }
@@ -61,36 +66,55 @@ pub struct ServiceModel {
 enum Mechanism {
     Flash(FlashModel),
     Disk(DiskModel),
+    Array(ArrayModel),
+    NullBlk(NullBlkModel),
 }
 
 impl ServiceModel {
-    /// Names of the presets.
-    pub const NAMES: [&'static str; 4] = ["hdd", "sata-ssd", "optane", "nvme"];
+    /// Names of the presets that need nothing else.
+    pub const NAMES: [&'static str; 7] = [
+        "hdd",
+        "sata-ssd",
+        "optane",
+        "nvme",
+        "null-blk:none",
+        "null-blk:softirq",
+        "null-blk:timer",
+    ];
+
+    /// Every form of a name, for messages and help. `N` is a number of drives, `NS` nanoseconds.
+    pub const FORMS: &'static str = "hdd, sata-ssd, optane, nvme, hdd-array:N, sata-array:N, null-blk:none, \
+                                     null-blk:softirq, null-blk:timer, null-blk:timer:NS";
 
     /// The preset called `name`, for a drive of `size_bytes` (which places a disk's cylinders).
+    ///
+    /// - `hdd`, `sata-ssd`, `optane`, `nvme`: one drive.
+    /// - `hdd-array:N`: N disks as a RAID 0 in software; `sata-array:N`: N SATA SSDs as a RAID 0 behind a
+    ///   controller that has limits of its own.
+    /// - `null-blk:none`, `null-blk:softirq`, `null-blk:timer`, `null-blk:timer:NS`: `null_blk` in its
+    ///   `irqmode`s, with `completion_nsec` (10,000 where nothing is said). `null-blk` is `null-blk:softirq`,
+    ///   its default.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for another name, with the list of names.
     pub fn named(name: &str, size_bytes: u64, seed: u64) -> Result<Self> {
-        let (name, mechanism) = match name {
-            "hdd" => ("hdd", Mechanism::Disk(DiskModel::new(size_bytes))),
-            "sata-ssd" => ("sata-ssd", Mechanism::Flash(FlashModel::sata_ssd())),
-            "optane" => ("optane", Mechanism::Flash(FlashModel::optane())),
-            "nvme" => ("nvme", Mechanism::Flash(FlashModel::nvme())),
-            _ => return Err(unknown(name)),
-        };
-        let random = fastrand::Rng::with_seed(seed);
         Ok(Self {
-            name,
-            mechanism,
-            random,
+            name: name.to_owned(),
+            mechanism: Mechanism::named(name, size_bytes).ok_or_else(|| unknown(name))?,
+            random: fastrand::Rng::with_seed(seed),
         })
     }
 
     /// The name of the preset.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether data goes to the device and comes from it; `null_blk` leaves memory as it is.
+    #[must_use]
+    pub fn transfers(&self) -> bool {
+        !matches!(self.mechanism, Mechanism::NullBlk(_))
     }
 
     /// Takes an operation that arrives at `now_ns`; the time at which it completes, later than
@@ -99,11 +123,40 @@ impl ServiceModel {
     /// Times don't have to be in order: an operation that arrives in the past of another one queues
     /// behind it.
     pub fn admit(&mut self, now_ns: u64, op: ServiceOp) -> u64 {
-        let end_ns = match &mut self.mechanism {
-            Mechanism::Flash(flash) => flash.admit(now_ns, op, &mut self.random),
-            Mechanism::Disk(disk) => disk.admit(now_ns, op, &mut self.random),
-        };
+        let end_ns = self.mechanism.admit(now_ns, op, &mut self.random);
         end_ns.max(now_ns.saturating_add(1))
+    }
+}
+
+impl Mechanism {
+    fn named(name: &str, size_bytes: u64) -> Option<Self> {
+        let (kind, parameter) = match name.split_once(':') {
+            Some((kind, parameter)) => (kind, Some(parameter)),
+            None => (name, None),
+        };
+        let drives = || {
+            let count = parameter?.parse().ok()?;
+            (1..=array::MOST_DRIVES).contains(&count).then_some(count)
+        };
+        match (kind, parameter) {
+            ("hdd", None) => Some(Self::Disk(DiskModel::new(size_bytes))),
+            ("sata-ssd", None) => Some(Self::Flash(FlashModel::sata_ssd())),
+            ("optane", None) => Some(Self::Flash(FlashModel::optane())),
+            ("nvme", None) => Some(Self::Flash(FlashModel::nvme())),
+            ("hdd-array", _) => Some(Self::Array(ArrayModel::disks(drives()?, size_bytes))),
+            ("sata-array", _) => Some(Self::Array(ArrayModel::sata_ssds(drives()?))),
+            ("null-blk", mode) => Some(Self::NullBlk(NullBlkModel::new(IrqMode::named(mode)?))),
+            _ => None,
+        }
+    }
+
+    fn admit(&mut self, now_ns: u64, op: ServiceOp, random: &mut fastrand::Rng) -> u64 {
+        match self {
+            Self::Flash(flash) => flash.admit(now_ns, op, random),
+            Self::Disk(disk) => disk.admit(now_ns, op, random),
+            Self::Array(array) => array.admit(now_ns, op, random),
+            Self::NullBlk(null_blk) => null_blk.admit(now_ns),
+        }
     }
 }
 
@@ -111,8 +164,9 @@ fn unknown(name: &str) -> Error {
     Error::new(
         ErrorKind::InvalidInput,
         format!(
-            "there is no device model {name:?}; use one of {}",
-            ServiceModel::NAMES.join(", ")
+            "there is no device model {name:?}; use one of {} (N from 1 to {})",
+            ServiceModel::FORMS,
+            array::MOST_DRIVES
         ),
     )
 }

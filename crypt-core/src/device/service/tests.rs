@@ -158,20 +158,21 @@ fn a_durable_write_costs_what_the_medium_costs() {
 
 #[test]
 fn a_seed_repeats_and_another_differs() {
-    for name in ServiceModel::NAMES {
+    for name in names() {
         let times = |seed| {
             let mut model = ServiceModel::named(name, SIZE_BYTES, seed).unwrap();
             let read = |n: u64| model.admit(n * 1000, operation(Op::Read, n << 24, 4096));
             (0..100).map(read).collect::<Vec<_>>()
         };
         assert_eq!(times(1), times(1), "{name}");
-        assert_ne!(times(1), times(2), "{name}");
+        let is_random = !name.starts_with("null-blk");
+        assert_eq!(times(1) != times(2), is_random, "{name}");
     }
 }
 
 #[test]
 fn no_operation_is_too_absurd() {
-    for name in ServiceModel::NAMES {
+    for name in names() {
         for size_bytes in [0, 1, u64::MAX] {
             let mut model = ServiceModel::named(name, size_bytes, 0).unwrap();
             for op in Op::ALL {
@@ -188,7 +189,78 @@ fn no_operation_is_too_absurd() {
 
 #[test]
 fn an_unknown_name_is_answered_with_the_known_ones() {
-    let error = ServiceModel::named("floppy", 1, 0).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("sata-ssd"), "{error}");
+    for name in [
+        "floppy",
+        "hdd:4",
+        "sata-array",
+        "sata-array:0",
+        "sata-array:257",
+        "hdd-array:x",
+        "null-blk:irq",
+        "null-blk:timer:0",
+        "null-blk:timer:1s",
+        "",
+    ] {
+        let error = ServiceModel::named(name, 1, 0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        for known in ["sata-ssd", "sata-array:N", "null-blk:timer:NS", "1 to 256"] {
+            assert!(error.to_string().contains(known), "{name}: {error}");
+        }
+    }
+    assert!(names().all(|name| ServiceModel::named(name, 1, 0).is_ok_and(|it| it.name() == name)));
+}
+
+/// Every preset, with some of those that take a number.
+fn names() -> impl Iterator<Item = &'static str> {
+    let more = [
+        "hdd-array:4",
+        "sata-array:1",
+        "sata-array:24",
+        "null-blk",
+        "null-blk:timer:5",
+    ];
+    ServiceModel::NAMES.into_iter().chain(more)
+}
+
+#[test]
+fn an_array_is_as_fast_as_its_drives_until_its_controller_is_not() {
+    let reads = |name, depth| run(name, Op::Read, 4096, depth, 100_000, true).ops_per_s;
+    // At random places some drives have more to do than others.
+    near(
+        reads("sata-array:4", 128),
+        4.0 * reads("sata-ssd", 32),
+        0.15,
+    );
+    near(reads("sata-array:24", 1024), 450_000.0, 0.05);
+    let speed = |name| run(name, Op::Read, 1 << 20, 64, 20_000, false).bytes_per_s;
+    near(speed("sata-array:4"), 4.0 * 540e6, 0.10);
+    near(speed("sata-array:64"), 6_400e6, 0.05);
+    near(
+        run("hdd-array:4", Op::Read, 1 << 20, 8, 4_000, false).bytes_per_s,
+        4.0 * 255e6,
+        0.15,
+    );
+}
+
+#[test]
+fn a_flush_reaches_every_drive_of_an_array() {
+    let mut model = ServiceModel::named("hdd-array:4", SIZE_BYTES, 1).unwrap();
+    // One chunk of the third drive.
+    let write_ns = model.admit(0, operation(Op::Write, 2 * (512 << 10), 512 << 10));
+    let flush_ns = model.admit(write_ns, operation(Op::Flush, 0, 0));
+    assert!(flush_ns > write_ns + 2_000_000, "{write_ns} {flush_ns}");
+}
+
+#[test]
+fn null_blk_completes_as_its_mode_says_and_has_as_many_tags_as_the_kernel_gives_it() {
+    let ends = |name| {
+        let mut model = ServiceModel::named(name, SIZE_BYTES, 1).unwrap();
+        let end_ns = |n: u64| model.admit(100, operation(Op::Write, n << 20, 1 << 20)) - 100;
+        let ends_ns: Vec<u64> = (0..65).map(end_ns).collect();
+        (ends_ns[0], ends_ns[63], ends_ns[64])
+    };
+    assert_eq!(ends("null-blk:none"), (1, 1, 1));
+    assert_eq!(ends("null-blk"), ends("null-blk:softirq"));
+    assert_eq!(ends("null-blk:timer"), (10_000, 10_000, 20_000));
+    assert_eq!(ends("null-blk:timer:250"), (250, 250, 500));
 }
