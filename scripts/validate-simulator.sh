@@ -54,7 +54,7 @@ if ((${#matrix[@]} == 0)); then
     # shellcheck disable=SC2054 # lists of the program, not of the shell
     matrix=(--policy inline,workqueue,adaptive --device memory,model:nvme,model:optane
         --rw randread,randwrite --bs 4k,64k,1m --depth 1,4,32 --sector-size 4k
-        --runtime 200ms --ramp 50ms --repeats 3)
+        --runtime 150ms --ramp 50ms --repeats 5)
 fi
 
 "$bench" calibrate -o "$out/machine.toml"

@@ -32,6 +32,7 @@ const DEEPER: f64 = 2.5;
 pub(super) struct HandOffCosts {
     pub(super) self_ns: f64,
     pub(super) wake_self_ns: f64,
+    pub(super) wake_asleep_self_ns: f64,
     pub(super) awake_ns: f64,
     pub(super) asleep_ns: Vec<f64>,
     pub(super) doze_ns: f64,
@@ -54,7 +55,8 @@ pub(super) fn measure(cipher: &Arc<dyn SectorCipher>) -> Result<HandOffCosts, St
     let costs = calibrate(&pool, cipher);
     let mut hands = Hands::new(&pool, cipher)?;
     let awake_ns = hands.awake()?;
-    let asleep_ns = hands.wake_ups(Duration::from_nanos(2 * u64::from(config.spin_ns)))?;
+    let rest = Duration::from_nanos(2 * u64::from(config.spin_ns));
+    let (asleep_ns, wake_asleep_self_ns) = hands.wake_ups(rest)?;
     let (doze_ns, dozing_ns) = doze(cipher)?;
     let fetch_ns_per_byte = hands.fetch(cipher)?;
     let known = |ns: f32, what: &str| match ns.is_finite() {
@@ -66,6 +68,7 @@ pub(super) fn measure(cipher: &Arc<dyn SectorCipher>) -> Result<HandOffCosts, St
     Ok(HandOffCosts {
         self_ns: known(costs.handoff_self_ns, "a hand-off")?,
         wake_self_ns: known(costs.wake_self_ns, "a wake-up")?,
+        wake_asleep_self_ns,
         awake_ns,
         asleep_ns,
         doze_ns,
@@ -100,6 +103,8 @@ struct Hands {
     lane: Lane,
     buffer: Option<SlotBuffer>,
     done: Vec<Done>,
+    /// How long each hand-off took this thread.
+    self_ns: Vec<u64>,
 }
 
 impl Hands {
@@ -109,6 +114,7 @@ impl Hands {
             lane: Lane::open(pool, Arc::clone(cipher), 1, Writes::Return).map_err(in_words)?,
             buffer: slots.pop(),
             done: Vec::with_capacity(1),
+            self_ns: Vec::with_capacity(WAKE_UPS),
         })
     }
 
@@ -119,13 +125,16 @@ impl Hands {
         Ok(waits_ns[WAKE_UPS / QUANTILES] as f64)
     }
 
-    /// Quantiles of the time that a worker takes to begin which sleeps, and has for `rest`.
-    fn wake_ups(&mut self, rest: Duration) -> Result<Vec<f64>, String> {
+    /// Quantiles of the time that a worker takes to begin which sleeps, and has for `rest`; and the median of
+    /// what it costs this thread to wake it.
+    fn wake_ups(&mut self, rest: Duration) -> Result<(Vec<f64>, f64), String> {
         let waits_ns = self.waits(|| std::thread::sleep(rest))?;
         // The longest twentieth is the host's or another program's doing.
         let last = WAKE_UPS - 1 - WAKE_UPS / 20;
         let quantile = |step| waits_ns[last * step / QUANTILES] as f64;
-        Ok((0..=QUANTILES).map(quantile).collect())
+        self.self_ns.sort_unstable();
+        let self_ns = self.self_ns[WAKE_UPS / 2] as f64;
+        Ok(((0..=QUANTILES).map(quantile).collect(), self_ns))
     }
 
     /// The median time until a worker begins that has slept while this thread was busy for `rest_ns`.
@@ -142,6 +151,7 @@ impl Hands {
 
     /// How long workers took to begin, in rising order, with a `rest` before each hand-off.
     fn waits(&mut self, rest: impl Fn()) -> Result<Vec<u64>, String> {
+        self.self_ns.clear();
         let wait = |_| {
             rest();
             Ok(self.hand_off(SMALL_BYTES)?.wait_ns)
@@ -199,9 +209,12 @@ impl Hands {
 
     fn hand_off(&mut self, len_bytes: u32) -> Result<Done, String> {
         let work = self.work(len_bytes)?;
+        let clock = Clock::monotonic();
+        let start_ns = clock.now_ns();
         if self.lane.hand_off(work).is_err() {
             return Err("the workers don't take work".to_owned());
         }
+        self.self_ns.push(clock.now_ns() - start_ns);
         let mut done = loop {
             self.lane.collect(&mut self.done);
             match self.done.pop() {

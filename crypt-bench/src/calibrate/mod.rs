@@ -52,7 +52,7 @@ const SCHEDULE: Schedule = Schedule {
 };
 /// From one thread to another on the same CPU, and the time slice of Linux's scheduler: not measured.
 const SCHEDULER: Scheduler = Scheduler {
-    switch_ns: 2_000.0,
+    switch_ns: 1_000.0,
     slice_ns: 3_000_000.0,
 };
 
@@ -99,6 +99,7 @@ pub fn measure() -> Result<Machine, String> {
         hand_off: HandOff {
             self_ns: hand_off.self_ns,
             wake_self_ns: hand_off.wake_self_ns,
+            wake_asleep_self_ns: hand_off.wake_asleep_self_ns,
             awake_ns: hand_off.awake_ns,
             doze_ns: hand_off.doze_ns,
             dozing_ns: hand_off.dozing_ns,

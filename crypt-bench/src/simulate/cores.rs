@@ -1,9 +1,10 @@
 //! Who runs on which logical CPU, and who waits for one.
 //!
-//! A simple scheduler: a thread that becomes ready gets an idle CPU, its last one if that is idle, else
-//! one of an idle core, near where it ran; where all are busy it waits in one queue for all CPUs, which
-//! balances at once, as no kernel quite does. A thread that runs while others wait gives way after its
-//! slice.
+//! A simple scheduler, after what Linux does. A thread that becomes ready gets its last CPU where that is
+//! idle, else another idle one, one of an idle core near by where there is. Where there is none it takes its
+//! last CPU from the thread that runs there, which has had more of it lately. Who has lost its CPU waits in
+//! one queue for all CPUs, from which a CPU that becomes idle helps itself. A thread that runs while others
+//! wait gives way after its slice.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,24 @@ pub(super) struct Cores {
     smt_factor: f64,
     waiting: VecDeque<Actor>,
     threads: Vec<Thread>,
+}
+
+/// Where a thread would run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On an idle CPU.
+    Idle(usize),
+    /// On a CPU that it takes from another thread.
+    Taken(usize, Actor),
+    Nowhere,
+}
+
+/// What became of a thread that wants to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Runs,
+    RunsInsteadOf(Actor),
+    Waits,
 }
 
 /// What is known of a thread.
@@ -64,18 +83,46 @@ impl Cores {
         }
     }
 
-    /// Puts a thread on a CPU; where none is idle it waits, and `false`.
-    pub(super) fn start(&mut self, actor: Actor, now_ns: u64) -> bool {
-        let Some(cpu) = self.idle_cpu(&self.threads[actor]) else {
-            if self.threads[actor].first {
-                self.waiting.push_front(actor);
-            } else {
-                self.waiting.push_back(actor);
+    /// Puts a thread on a CPU where there is one for it; else it waits.
+    pub(super) fn start(&mut self, actor: Actor, now_ns: u64) -> Start {
+        match self.place(actor) {
+            Place::Idle(cpu) => {
+                self.put(actor, cpu, now_ns);
+                Start::Runs
             }
-            return false;
-        };
-        self.put(actor, cpu, now_ns);
-        true
+            Place::Taken(cpu, victim) => {
+                self.put(actor, cpu, now_ns);
+                self.wait(victim);
+                Start::RunsInsteadOf(victim)
+            }
+            Place::Nowhere => {
+                self.wait(actor);
+                Start::Waits
+            }
+        }
+    }
+
+    /// Where a thread would run that becomes ready now.
+    pub(super) fn place(&self, actor: Actor) -> Place {
+        let thread = &self.threads[actor];
+        if let Some(cpu) = self.idle_cpu(thread) {
+            return Place::Idle(cpu);
+        }
+        match self.running[thread.cpu] {
+            Some(victim) if thread.first || !self.threads[victim].first => {
+                Place::Taken(thread.cpu, victim)
+            }
+            _ => Place::Nowhere,
+        }
+    }
+
+    /// Lets a thread wait for a CPU that has none and wants to go on.
+    pub(super) fn wait(&mut self, actor: Actor) {
+        if self.threads[actor].first {
+            self.waiting.push_front(actor);
+        } else {
+            self.waiting.push_back(actor);
+        }
     }
 
     /// Takes a running thread off its CPU; who runs there next.
@@ -90,24 +137,32 @@ impl Cores {
         Some(next)
     }
 
-    /// For how long the CPU has been idle that a sleeping thread would get; not at all where all are busy.
-    pub(super) fn idle_ns(&self, actor: Actor, now_ns: u64) -> u64 {
-        let cpu = self.idle_cpu(&self.threads[actor]);
-        cpu.map_or(0, |cpu| now_ns - self.idle_since_ns[cpu])
+    /// For how long a CPU has been idle.
+    pub(super) fn idle_ns(&self, cpu: usize, now_ns: u64) -> u64 {
+        now_ns - self.idle_since_ns[cpu]
     }
 
     /// Whether a running thread has had its share and somebody waits for its CPU.
     #[inline]
     pub(super) fn gives_way(&self, actor: Actor, now_ns: u64, slice_ns: u64) -> bool {
-        if self.waiting.is_empty() {
-            return false;
-        }
         let thread = &self.threads[actor];
         let ran_ns = now_ns - thread.since_ns;
+        self.waits_for(actor, |next| {
+            ran_ns >= slice_ns || (next.first && !thread.first)
+        })
+    }
+
+    /// Whether somebody waits for the CPU of a running thread.
+    #[inline]
+    pub(super) fn is_wanted(&self, actor: Actor) -> bool {
+        self.waits_for(actor, |_| true)
+    }
+
+    fn waits_for(&self, actor: Actor, counts: impl Fn(&Thread) -> bool) -> bool {
+        let cpu = self.threads[actor].cpu;
         self.waiting.iter().any(|&next| {
             let next = &self.threads[next];
-            let fits = next.pinned.is_none_or(|pinned| pinned == thread.cpu);
-            fits && (ran_ns >= slice_ns || (next.first && !thread.first))
+            next.pinned.is_none_or(|pinned| pinned == cpu) && counts(next)
         })
     }
 
@@ -145,18 +200,19 @@ impl Cores {
 
     fn idle_cpu(&self, thread: &Thread) -> Option<usize> {
         let is_idle = |cpu: &usize| self.running[*cpu].is_none();
-        if let Some(pinned) = thread.pinned {
-            return Some(pinned).filter(is_idle);
-        }
-        if is_idle(&thread.cpu) && self.busy(thread.cpu / self.threads_per_core) == 0 {
+        if is_idle(&thread.cpu) {
             return Some(thread.cpu);
         }
-        let idle = || (0..self.running.len()).filter(is_idle);
+        if thread.pinned.is_some() {
+            return None;
+        }
         let strangeness = |cpu: &usize| {
             let is_shared = self.busy(cpu / self.threads_per_core) > 0;
             (is_shared, !self.are_near(*cpu, thread.cpu))
         };
-        idle().min_by_key(strangeness)
+        (0..self.running.len())
+            .filter(is_idle)
+            .min_by_key(strangeness)
     }
 
     /// Busy CPUs of a core.
@@ -191,21 +247,26 @@ mod tests {
     fn idle_cores_come_before_idle_siblings() {
         let mut cores = cores(4, 2, 1, &[ANY; 4]);
         for (actor, cpu, slowness) in [(0, 0, 1.0), (1, 2, 1.0), (2, 1, 1.5), (3, 3, 1.5)] {
-            assert!(cores.start(actor, 0));
+            assert_eq!(cores.start(actor, 0), Start::Runs);
             assert_eq!(cores.cpu(actor), cpu);
             assert!((cores.slowness(actor) - slowness).abs() < 0.01);
         }
     }
 
     #[test]
-    fn who_finds_no_cpu_waits_for_one_that_it_may_use() {
+    fn who_loses_its_cpu_waits_for_one_that_it_may_use() {
         let pinned = Thread::new(Some(1), false, 0);
-        let mut cores = cores(2, 1, 2, &[ANY, ANY, pinned, ANY]);
-        assert!(cores.start(0, 0) && cores.start(1, 0));
-        assert!(!cores.start(2, 0) && !cores.start(3, 0));
-        assert_eq!(cores.stop(0, 5), Some(3), "the pinned one can't run there");
-        assert_eq!(cores.stop(1, 5), Some(2));
-        assert_eq!(cores.stop(2, 5), None);
+        let mut cores = cores(2, 1, 2, &[ANY, pinned, ANY, pinned]);
+        assert_eq!(
+            (cores.start(0, 0), cores.start(1, 0)),
+            (Start::Runs, Start::Runs)
+        );
+        assert_eq!(cores.start(2, 0), Start::RunsInsteadOf(0));
+        assert_eq!(cores.start(3, 0), Start::RunsInsteadOf(1));
+        assert!(cores.is_wanted(2) && cores.is_wanted(3));
+        assert_eq!(cores.stop(2, 5), Some(0), "the pinned one can't run there");
+        assert_eq!(cores.stop(0, 5), None);
+        assert_eq!(cores.stop(3, 5), Some(1));
         assert!(!cores.are_near(0, 1));
     }
 
@@ -213,12 +274,13 @@ mod tests {
     fn a_thread_gives_way_after_its_slice_and_at_once_to_who_goes_first() {
         let first = Thread::new(None, true, 0);
         let mut cores = cores(1, 1, 1, &[ANY, ANY, first]);
-        assert!(cores.start(0, 0));
+        assert_eq!(cores.start(2, 0), Start::Runs);
+        assert_eq!(cores.start(0, 0), Start::Waits, "it goes after the first");
+        assert!(!cores.gives_way(2, 9, 10) && cores.gives_way(2, 10, 10));
+        assert_eq!(cores.stop(2, 10), Some(0));
         assert!(!cores.gives_way(0, 50, 10), "nobody waits");
-        cores.start(1, 0);
-        assert!(!cores.gives_way(0, 9, 10) && cores.gives_way(0, 10, 10));
-        cores.start(2, 0);
-        assert!(cores.gives_way(0, 1, 10));
-        assert_eq!(cores.stop(0, 1), Some(2));
+        cores.wait(2);
+        assert!(cores.gives_way(0, 11, 10));
+        assert_eq!(cores.stop(0, 11), Some(2));
     }
 }

@@ -176,9 +176,9 @@ impl Issuer {
             }
             Phase::Idle => Some(self.idle(scene)),
             Phase::Assisted { part, start_ns } => {
-                let woke = scene.end(self.actor, &part, scene.now_ns - start_ns);
+                let wake_ns = scene.end(self.actor, &part, scene.now_ns - start_ns);
                 self.phase = Phase::Gather;
-                woke.then_some(Turn::Busy(scene.machine.hand_off.wake_self_ns))
+                (wake_ns > 0.0).then_some(Turn::Busy(wake_ns))
             }
             Phase::Spun => {
                 self.phase = Phase::Gather;
@@ -268,10 +268,9 @@ impl Issuer {
             } => {
                 let parts = u32::from(parts.get());
                 match scene.hand_off(self.actor, token, span, parts, route) {
-                    Some(woken) => {
-                        let hand_off = &scene.machine.hand_off;
-                        let wake_ns = woken as f64 * hand_off.wake_self_ns;
-                        Some(Turn::Busy(hand_off.self_ns * f64::from(parts) + wake_ns))
+                    Some(wake_ns) => {
+                        let self_ns = scene.machine.hand_off.self_ns;
+                        Some(Turn::Busy(self_ns * f64::from(parts) + wake_ns))
                     }
                     None => Some(self.refused(token, span.len_bytes, span.direction, scene)),
                 }

@@ -145,13 +145,17 @@ pub struct HandOff {
     pub self_ns: f64,
     /// What waking a sleeper costs it on top.
     pub wake_self_ns: f64,
+    /// The same where the sleeper's CPU is in a deeper sleep: in a virtual machine the interrupt that ends it
+    /// goes through the host.
+    pub wake_asleep_self_ns: f64,
     /// Until a thread that is awake begins.
     pub awake_ns: f64,
     /// How long an idle CPU is quick to wake, because it only dozes: the kernel's or the hypervisor's
     /// polling before a halt.
     #[serde(default)]
     pub doze_ns: f64,
-    /// Until a sleeper begins whose CPU dozes, or is busy with another thread that gives way.
+    /// Until a sleeper begins whose CPU dozes, or is busy with another thread and not that of who wakes it:
+    /// what an interrupt to another CPU takes.
     #[serde(default)]
     pub dozing_ns: f64,
     /// Until a sleeper begins whose CPU is in a deeper sleep: quantiles at equal steps from the shortest to the
@@ -165,7 +169,7 @@ pub struct HandOff {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scheduler {
-    /// From one thread to another on the same CPU.
+    /// From one thread to another on the same CPU; a sleeper that is woken from its own CPU takes no longer.
     pub switch_ns: f64,
     /// How long a thread runs while others wait for its CPU.
     pub slice_ns: f64,
@@ -302,6 +306,10 @@ impl Machine {
             ("device: reap-ns", device.reap_ns),
             ("hand-off: self-ns", hand_off.self_ns),
             ("hand-off: wake-self-ns", hand_off.wake_self_ns),
+            (
+                "hand-off: wake-asleep-self-ns",
+                hand_off.wake_asleep_self_ns,
+            ),
             ("hand-off: awake-ns", hand_off.awake_ns),
             ("hand-off: doze-ns", hand_off.doze_ns),
             ("hand-off: dozing-ns", hand_off.dozing_ns),

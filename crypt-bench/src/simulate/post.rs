@@ -50,7 +50,8 @@ pub(super) struct Task {
 }
 
 impl Scene<'_> {
-    /// Hands work of an issuer to the pool; how many sleepers that woke, or `None` where it is full.
+    /// Hands work of an issuer to the pool; what waking sleepers costs the issuer, or `None` where the pool is
+    /// full.
     pub(super) fn hand_off(
         &mut self,
         issuer: usize,
@@ -58,7 +59,7 @@ impl Scene<'_> {
         span: &Span,
         parts: u32,
         route: Route,
-    ) -> Option<usize> {
+    ) -> Option<f64> {
         if !self.pool.has_room(parts as usize) {
             return None;
         }
@@ -115,11 +116,11 @@ impl Scene<'_> {
         }
     }
 
-    /// A thread has done a part in `part_ns`; the last one sends the result on. Whether that woke
-    /// somebody, which costs the caller.
-    pub(super) fn end(&mut self, actor: Actor, part: &Part, part_ns: u64) -> bool {
+    /// A thread has done a part in `part_ns`; the last one sends the result on. What that costs
+    /// the caller on top.
+    pub(super) fn end(&mut self, actor: Actor, part: &Part, part_ns: u64) -> f64 {
         let Some(task) = &mut self.tasks[part.issuer][part.slot] else {
-            return false;
+            return 0.0;
         };
         let device_ns = (part.write_ns as u64).min(part_ns);
         task.device_ns += device_ns;
@@ -129,7 +130,7 @@ impl Scene<'_> {
             task.home_bytes += part.len_bytes;
         }
         if task.parts_left > 0 {
-            return false;
+            return 0.0;
         }
         let task = *task;
         self.tasks[part.issuer][part.slot] = None;
@@ -141,7 +142,7 @@ impl Scene<'_> {
         self.deliver(part.issuer, &task, written_on)
     }
 
-    fn deliver(&mut self, issuer: usize, task: &Task, written_on: usize) -> bool {
+    fn deliver(&mut self, issuer: usize, task: &Task, written_on: usize) -> f64 {
         let Task {
             token,
             cipher_ns,
@@ -199,8 +200,9 @@ impl Scene<'_> {
         )
     }
 
-    /// Tells an issuer how a write of its went that a write thread did; whether that woke it.
-    pub(super) fn written(&mut self, posted: &Posted) -> bool {
+    /// Tells an issuer how a write of its went that a write thread did; what that costs the
+    /// caller on top.
+    pub(super) fn written(&mut self, posted: &Posted) -> f64 {
         let event = PipelineEvent::Written {
             token: posted.token,
             result: Ok(posted.transfer.len_bytes),
@@ -219,7 +221,7 @@ impl Scene<'_> {
         )
     }
 
-    fn send(&mut self, issuer: usize, mail: Mail) -> bool {
+    fn send(&mut self, issuer: usize, mail: Mail) -> f64 {
         self.mail[issuer].push_back(mail);
         self.notify(issuer)
     }

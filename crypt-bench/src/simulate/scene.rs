@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crypt_core::policy::OffloadRules;
 
 use super::agenda::{Actor, Agenda, Event};
-use super::cores::Cores;
+use super::cores::{Cores, Place};
 use super::device::Device;
 use super::machine::{Cipher, Machine, WakesBy};
 use super::pool::Pool;
@@ -61,8 +61,14 @@ pub(super) struct Scene<'a> {
     /// Processor time inside the window.
     pub(super) cpu_ns: u64,
     pub(super) agenda: Agenda,
+    /// The CPU of the thread whose turn it is; none where a device does something.
+    pub(super) runs_on: Option<usize>,
     standing: Vec<Standing>,
     epochs: Vec<u32>,
+    /// Until when each thread is planned to be busy, or to spin.
+    until_ns: Vec<u64>,
+    /// Work of each thread that was left when it lost its CPU.
+    left_ns: Vec<u64>,
     pub(super) tasks: Vec<Vec<Option<Task>>>,
     /// Issuers are threads below this, workers those below `writers_from`, write threads the rest.
     pub(super) workers_from: Actor,
@@ -116,8 +122,11 @@ impl<'a> Scene<'a> {
             counted_left: 0,
             cpu_ns: 0,
             agenda: Agenda::default(),
+            runs_on: None,
             standing: vec![Standing::Asleep; threads],
             epochs: vec![0; threads],
+            until_ns: vec![0; threads],
+            left_ns: vec![0; threads],
             tasks: vec![vec![None; cast.depth]; cast.issuers],
             workers_from: cast.issuers,
             writers_from: cast.issuers + cast.workers,
@@ -136,25 +145,38 @@ impl<'a> Scene<'a> {
         actor.checked_sub(self.writers_from)
     }
 
-    /// Tells a thread that there is something for it. Whether it slept, which costs the caller.
-    pub(super) fn notify(&mut self, actor: Actor) -> bool {
+    /// Tells a thread that there is something for it; what that costs the caller, in ns.
+    pub(super) fn notify(&mut self, actor: Actor) -> f64 {
         match self.standing[actor] {
-            Standing::Working | Standing::Waking => false,
+            Standing::Working | Standing::Waking => 0.0,
             Standing::Spinning { .. } => {
                 self.rouse_spinner(actor);
-                false
+                0.0
             }
             Standing::Asleep => {
-                let idle_ns = self.cores.idle_ns(actor, self.now_ns) as f64;
-                let hand_off = &self.machine.hand_off;
-                let delay_ns = if idle_ns < hand_off.doze_ns {
-                    hand_off.dozing_ns
-                } else {
-                    let share = self.random.next() as f64 / u64::MAX as f64;
-                    hand_off.asleep_ns_at(share)
-                };
+                let (delay_ns, self_ns) = self.wake_up(actor);
                 self.wake_after(actor, delay_ns);
-                true
+                self_ns
+            }
+        }
+    }
+
+    /// How long a sleeper takes to begin that is woken now, and what that costs who wakes it.
+    fn wake_up(&mut self, actor: Actor) -> (f64, f64) {
+        let (machine, place) = (self.machine, self.cores.place(actor));
+        let hand_off = &machine.hand_off;
+        match place {
+            Place::Taken(cpu, _) if self.runs_on.is_none_or(|here| here == cpu) => {
+                (machine.scheduler.switch_ns, hand_off.wake_self_ns)
+            }
+            Place::Idle(cpu)
+                if (self.cores.idle_ns(cpu, self.now_ns) as f64) >= hand_off.doze_ns =>
+            {
+                let share = self.random.next() as f64 / u64::MAX as f64;
+                (hand_off.asleep_ns_at(share), hand_off.wake_asleep_self_ns)
+            }
+            Place::Idle(_) | Place::Taken(..) | Place::Nowhere => {
+                (hand_off.dozing_ns, hand_off.wake_self_ns)
             }
         }
     }
@@ -220,7 +242,27 @@ impl<'a> Scene<'a> {
     pub(super) fn schedule(&mut self, actor: Actor, time_ns: u64) {
         self.epochs[actor] = self.epochs[actor].wrapping_add(1);
         let epoch = self.epochs[actor];
+        self.until_ns[actor] = time_ns;
         self.agenda.add(time_ns, Event::Run { actor, epoch });
+    }
+
+    /// A running thread loses its CPU: what it was doing it goes on with when it has one again.
+    pub(super) fn suspend(&mut self, actor: Actor) {
+        let left_ns = self.until_ns[actor].saturating_sub(self.now_ns);
+        self.left_ns[actor] = match self.standing[actor] {
+            // It has looked for long enough.
+            Standing::Spinning { .. } => 0,
+            _ => left_ns,
+        };
+        self.works(actor);
+        self.epochs[actor] = self.epochs[actor].wrapping_add(1);
+    }
+
+    /// A thread has a CPU that had none, and goes on after `delay_ns`.
+    pub(super) fn resume(&mut self, actor: Actor, delay_ns: u64) {
+        let left_ns = std::mem::take(&mut self.left_ns[actor]);
+        self.works(actor);
+        self.schedule(actor, self.now_ns + delay_ns + left_ns);
     }
 
     pub(super) fn is_current(&self, actor: Actor, epoch: u32) -> bool {
@@ -234,6 +276,11 @@ impl<'a> Scene<'a> {
         self.cpu_ns += to_ns.min(self.window.end_ns).saturating_sub(from_ns);
     }
 
+    /// Whether a thread may look for work without taking a CPU from another.
+    pub(super) fn may_spin(&self, actor: Actor) -> bool {
+        self.pool.may_spin() && !self.cores.is_wanted(actor)
+    }
+
     /// Ends the spins of as many threads as there are parts for.
     pub(super) fn rouse_lookers(&mut self, parts: usize) {
         let mut left = parts;
@@ -245,16 +292,22 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Wakes as many sleepers as what is queued is worth; how many.
-    pub(super) fn wake_for_queued(&mut self) -> usize {
+    /// Wakes as many sleepers as what is queued is worth; what that costs the caller.
+    pub(super) fn wake_for_queued(&mut self) -> f64 {
         let worth = self.pool.wake_ups_worth();
         (0..worth).map(|_| self.wake_worker(None)).sum()
     }
 
-    pub(super) fn wake_worker(&mut self, worker: Option<usize>) -> usize {
+    pub(super) fn wake_worker(&mut self, worker: Option<usize>) -> f64 {
         match self.pool.rouse(worker) {
-            Some(worker) => usize::from(self.notify(self.workers_from + worker)),
-            None => 0,
+            Some(worker) => {
+                let self_ns = self.notify(self.workers_from + worker);
+                if !self.pool.may_spin() {
+                    self.end_spins();
+                }
+                self_ns
+            }
+            None => 0.0,
         }
     }
 }

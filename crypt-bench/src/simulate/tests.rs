@@ -84,7 +84,7 @@ fn every_request_of_the_window_is_counted_at_the_asked_depth() {
         "workqueue:same_cpu_crypt,high_priority",
         "adaptive",
     ] {
-        for device in ["null", "memory", "model:optane"] {
+        for device in ["null", "memory", "model:optane", "model:null-blk:timer"] {
             for (rw, depth) in [(Rw::RandRead, 1), (Rw::RandWrite, 16), (Rw::RandRw, 64)] {
                 let cell = CellParams {
                     device: device.to_owned(),

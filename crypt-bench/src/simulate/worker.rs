@@ -32,10 +32,11 @@ impl Worker {
 
     /// Goes on, at a time when it has a CPU.
     pub(super) fn turn(&mut self, scene: &mut Scene<'_>) -> Turn {
-        if let Some((part, start_ns)) = self.working.take()
-            && scene.end(self.actor, &part, scene.now_ns - start_ns)
-        {
-            return Turn::Busy(scene.machine.hand_off.wake_self_ns);
+        if let Some((part, start_ns)) = self.working.take() {
+            let wake_ns = scene.end(self.actor, &part, scene.now_ns - start_ns);
+            if wake_ns > 0.0 {
+                return Turn::Busy(wake_ns);
+            }
         }
         if let Some(part) = scene.pool.take(self.worker) {
             return self.begin(part, scene);
@@ -43,7 +44,7 @@ impl Worker {
         scene.pool.looks(self.worker);
         let spin_ns = scene.machine.hand_off.spin_ns as u64;
         let until_ns = *self.looks_until_ns.get_or_insert(scene.now_ns + spin_ns);
-        if scene.now_ns < until_ns && scene.pool.may_spin() {
+        if scene.now_ns < until_ns && scene.may_spin(self.actor) {
             return Turn::Spin((until_ns - scene.now_ns) as f64);
         }
         self.looks_until_ns = None;
@@ -57,8 +58,7 @@ impl Worker {
         self.working = Some((part, scene.now_ns));
         let mut ns = scene.part_ns(self.actor, &part);
         if scene.pool.works(self.worker) {
-            let woken = scene.wake_for_queued();
-            ns += woken as f64 * scene.machine.hand_off.wake_self_ns;
+            ns += scene.wake_for_queued();
         }
         Turn::Busy(ns)
     }
@@ -100,12 +100,11 @@ impl Writer {
         if std::mem::take(&mut self.asleep) {
             scene.pool.outsider_runs();
         }
-        let mut woken = self.pushed(scene);
+        let mut ns = self.pushed(scene);
         let reaped = std::mem::take(&mut scene.reaped[self.actor]);
         for &token in &reaped {
-            woken += usize::from(self.finish(token as usize, scene));
+            ns += self.finish(token as usize, scene);
         }
-        let mut ns = woken as f64 * scene.machine.hand_off.wake_self_ns;
         ns += reaped.len() as f64 * scene.machine.device.reap_ns;
         while let Some(posted) = scene.posted[self.volume].pop_front() {
             let inserted = self.sorted.insert(posted.transfer.offset_bytes, posted);
@@ -128,13 +127,13 @@ impl Writer {
         Turn::Sleep
     }
 
-    /// The device has the write that was being handed to it; how many that woke.
-    fn pushed(&mut self, scene: &mut Scene<'_>) -> usize {
+    /// The device has the write that was being handed to it; what waking somebody by that costs.
+    fn pushed(&mut self, scene: &mut Scene<'_>) -> f64 {
         let Some(token) = self.pushing.take() else {
-            return 0;
+            return 0.0;
         };
         let Some(posted) = self.at_device[token] else {
-            return 0;
+            return 0.0;
         };
         let is_over = start(
             scene,
@@ -143,12 +142,15 @@ impl Writer {
             token as u64,
             &posted.transfer,
         );
-        usize::from(is_over && self.finish(token, scene))
+        if is_over {
+            return self.finish(token, scene);
+        }
+        0.0
     }
 
-    fn finish(&mut self, token: usize, scene: &mut Scene<'_>) -> bool {
+    fn finish(&mut self, token: usize, scene: &mut Scene<'_>) -> f64 {
         let Some(posted) = self.at_device[token].take() else {
-            return false;
+            return 0.0;
         };
         self.free.push(token);
         scene.written(&posted)

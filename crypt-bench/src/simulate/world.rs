@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::agenda::{Actor, Event};
+use super::cores::Start;
 use super::issuer::Issuer;
 use super::scene::{Scene, Turn};
 use super::worker::{Worker, Writer};
@@ -51,14 +52,19 @@ impl World<'_> {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Device { actor, token } => self.scene.device_done(actor, token),
-            Event::Wake { actor } => {
-                if self.scene.cores.start(actor, self.scene.now_ns) {
-                    self.let_run(actor);
-                } else {
-                    self.scene.end_spins();
-                }
+            Event::Device { actor, token } => {
+                self.scene.runs_on = None;
+                self.scene.device_done(actor, token);
             }
+            Event::Wake { actor } => match self.scene.cores.start(actor, self.scene.now_ns) {
+                Start::Runs => self.let_run(actor),
+                Start::RunsInsteadOf(other) => {
+                    self.scene.suspend(other);
+                    self.scene.end_spins();
+                    self.let_run(actor);
+                }
+                Start::Waits => self.scene.end_spins(),
+            },
             Event::Run { actor, epoch } => {
                 if self.scene.is_current(actor, epoch) {
                     self.let_run(actor);
@@ -75,11 +81,10 @@ impl World<'_> {
             let slice_ns = self.scene.machine.scheduler.slice_ns as u64;
             if self.scene.cores.gives_way(actor, now_ns, slice_ns) {
                 self.leave_cpu(actor);
-                if self.scene.cores.start(actor, now_ns) {
-                    self.scene.schedule(actor, now_ns);
-                }
+                self.scene.cores.wait(actor);
                 return;
             }
+            self.scene.runs_on = Some(self.scene.cores.cpu(actor));
             match self.turn(actor) {
                 Turn::Busy(ns) => {
                     let until_ns = now_ns + (ns * self.scene.cores.slowness(actor)) as u64;
@@ -121,8 +126,7 @@ impl World<'_> {
         let scene = &mut self.scene;
         if let Some(next) = scene.cores.stop(actor, scene.now_ns) {
             let switch_ns = scene.machine.scheduler.switch_ns as u64;
-            scene.works(next);
-            scene.schedule(next, scene.now_ns + switch_ns);
+            scene.resume(next, switch_ns);
         }
     }
 }

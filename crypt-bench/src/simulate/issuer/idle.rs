@@ -31,7 +31,7 @@ impl Issuer {
         {
             return self.assist(part, scene);
         }
-        if at_device == 0 && at_workers > 0 && scene.pool.may_spin() {
+        if at_device == 0 && at_workers > 0 && scene.may_spin(self.actor) {
             self.rested = true;
             self.phase = Phase::Spun;
             return Turn::Spin(scene.machine.hand_off.spin_ns);
