@@ -8,10 +8,10 @@
 #![forbid(unsafe_code)]
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::thread::Thread;
 
 use crossbeam::utils::CachePadded;
+
+use super::sync::{AtomicU32, AtomicU64, Ordering, Thread, current, fence, park};
 
 /// Idle workers of one pool. Never allocates after [`IdleWorkers::new`].
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl IdleWorkers {
 
     /// Makes the calling thread known as `worker`.
     pub(crate) fn register(&self, worker: usize) {
-        let _ = self.threads[worker].set(std::thread::current());
+        let _ = self.threads[worker].set(current());
     }
 
     /// A busy worker has become idle.
@@ -61,7 +61,7 @@ impl IdleWorkers {
             return false;
         }
         while word.load(Ordering::Acquire) & bit != 0 {
-            std::thread::park();
+            park();
         }
         true
     }

@@ -4,8 +4,7 @@
 //! a post never fails and never waits.
 #![forbid(unsafe_code)]
 
-use crossbeam::queue::ArrayQueue;
-
+use super::sync::ArrayQueue;
 use super::wake::WakeFd;
 use super::work::Done;
 use crate::error::Result;

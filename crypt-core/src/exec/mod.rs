@@ -22,6 +22,8 @@ mod idle;
 pub mod lane;
 mod latency;
 mod mailbox;
+#[cfg(all(test, loom))]
+mod model;
 mod payload;
 pub mod pool;
 mod presence;
@@ -31,6 +33,7 @@ pub mod sorted_writes;
 pub mod span;
 pub mod spin_budget;
 mod spinner;
+mod sync;
 #[expect(unsafe_code, reason = "the task cells; see its ownership protocol")]
 mod task;
 mod wake;

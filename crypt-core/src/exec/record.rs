@@ -6,9 +6,8 @@
 //! from there.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-
 use super::cut::Piece;
+use super::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::error::Errno;
 
 /// Start time of a task of which no part has started.
@@ -58,7 +57,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             remaining: AtomicU32::new(0),
             errno: AtomicI32::new(0),

@@ -7,9 +7,6 @@
 
 mod duty;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-
-use crossbeam::queue::ArrayQueue;
 use crossbeam::utils::CachePadded;
 
 use super::counters::Counters;
@@ -17,6 +14,7 @@ use super::idle::IdleWorkers;
 use super::latency::Latency;
 use super::pool::{PoolLoad, PoolStats, WorkerConfig};
 use super::presence::{Presence, Seat};
+use super::sync::{ArrayQueue, AtomicBool, AtomicU64, Ordering, fence};
 use super::task::{Part, Parts};
 use super::work::Summons;
 use crate::clock::Clock;

@@ -28,15 +28,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use crossbeam::utils::{Backoff, CachePadded};
+use crossbeam::utils::CachePadded;
 
 use super::cut::{Cut, Piece};
 use super::mailbox::Mailbox;
 use super::payload::Payload;
 use super::record::{PartEnd, Record};
+use super::sync::{AtomicBool, Ordering, Patience};
 use super::work::{Done, DoneKind, Route, Work};
 use super::write_inbox::{WriteInbox, WriteTask};
 use crate::buffer::SlotBuffer;
@@ -162,14 +161,10 @@ impl TaskOwner {
 
     /// Waits until every started task has ended and its thread has let go of the cell.
     pub(crate) fn wait(&self) {
-        let backoff = Backoff::new();
+        let patience = Patience::default();
         for cell in &self.table.cells {
             while cell.busy.load(Ordering::Acquire) {
-                if backoff.is_completed() {
-                    std::thread::sleep(Duration::from_micros(50));
-                } else {
-                    backoff.snooze();
-                }
+                patience.wait();
             }
         }
     }

@@ -10,10 +10,10 @@
 #![forbid(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::sync::{AtomicBool, Ordering, fence};
 use crate::error::{Errno, Error, Result};
 
 /// The shared half: what notifiers see.

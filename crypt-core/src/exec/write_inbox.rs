@@ -4,10 +4,7 @@
 //! room and a worker never waits for the write thread.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-use crossbeam::queue::ArrayQueue;
-
+use super::sync::{ArrayQueue, AtomicBool, AtomicU32, Ordering};
 use super::task::Ticket;
 use super::wake::WakeFd;
 use crate::buffer::{Area, SlotBuffer};

@@ -6,10 +6,8 @@ use crate::exec::counters::bump;
 use crate::exec::latency::Before;
 use crate::exec::spin_budget::SpinBudget;
 use crate::exec::spinner::Spinner;
+use crate::exec::sync::LOOKS_BEFORE_IDLE;
 use crate::exec::task::Part;
-
-/// How often a worker looks for its next part before it counts as idle: under a microsecond.
-const LOOKS_BEFORE_IDLE: u32 = 12;
 
 /// A part for a worker, and how the worker came by it.
 struct Next {
