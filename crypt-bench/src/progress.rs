@@ -44,7 +44,7 @@ impl Progress {
             runs_done: 0,
         };
         say(format_args!(
-            "{runs} runs of {cells} cells: about {}",
+            "cells: {cells}, runs: {runs}, which takes about {}",
             in_minutes(estimate.left())
         ));
         let terminal = io::stderr().is_terminal();

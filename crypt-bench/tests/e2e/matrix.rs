@@ -207,8 +207,13 @@ fn json_on_stdout_is_one_document_and_everything_else_is_on_stderr() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document.is_object());
     let stderr = text(&output.stderr);
+    let (length, cells) = stderr.split_once('\n').unwrap();
     assert!(
-        stderr.starts_with("[1/1] null read 4k depth 1: inline "),
+        length.starts_with("cells: 1, runs: 1, which takes about "),
+        "{stderr}"
+    );
+    assert!(
+        cells.starts_with("[1/1] null read 4k depth 1: inline "),
         "{stderr}"
     );
 }

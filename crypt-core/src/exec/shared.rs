@@ -221,7 +221,7 @@ impl PoolShared {
             awake_workers: awake.min(idle_workers),
             queued_bytes: self.queued_bytes(),
             saturated: false,
-            handoff_awake_ns: self.traffic.latency.awake_ns(),
+            handoff_awake_ns: self.traffic.latency.awake_ns(now_ns),
             handoff_asleep_ns: self.traffic.latency.asleep_ns(),
         }
     }

@@ -26,8 +26,9 @@ impl PoolShared {
             // Counted before its result can be seen.
             bump(&counters.parts_run);
             let wait_ns = next.part.run();
-            self.traffic.latency.learn(next.before, wait_ns);
             if next.before != Before::Busy {
+                let now_ns = self.clock.now_ns();
+                self.traffic.latency.learn(next.before, wait_ns, now_ns);
                 budget.learn(next.idle_ns.saturating_sub(wait_ns));
             }
         }
