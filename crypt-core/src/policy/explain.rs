@@ -9,7 +9,8 @@ use super::{Outcome, Placement};
 
 /// Length of the longest job of each size class; the last class has all that are longer.
 const CLASS_BYTES: [u32; CLASSES - 1] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-const CLASSES: usize = 6;
+/// Number of size classes.
+pub(super) const CLASSES: usize = 6;
 const KINDS: usize = 3;
 
 /// Which of the three ways a job can go, whatever the number of parts.
@@ -250,7 +251,7 @@ impl Reason {
 
 /// The size class: half the bits that the length has beyond 4 KiB.
 #[inline]
-fn class_of(len_bytes: u32) -> usize {
+pub(super) fn class_of(len_bytes: u32) -> usize {
     let bits = u32::BITS - len_bytes.saturating_sub(1).leading_zeros();
     (bits.saturating_sub(11) as usize / 2).min(CLASSES - 1)
 }

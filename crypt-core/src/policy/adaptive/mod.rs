@@ -24,7 +24,7 @@
 //! this thread keeps a part, and H for waking a worker. An objective is two weights, pi and omega, by which the
 //! other requests in flight count as users of the same workers:
 //!
-//! | [`Objective`] | pi | omega | so a hand-off pays if | a split pays if | a wake-up is paid for after |
+//! | [`Objective`] | pi | omega | so a hand-off pays if | a split pays if (f = 1) | a wake-up is paid for after |
 //! | --- | --- | --- | --- | --- | --- |
 //! | `balanced` | 1 | 0 | c > 1.5 s | T + s + h < 0.75 c | H |
 //! | `latency` | 1/4 | 0 | c > 1.09 s | T + s + h < 0.94 c | H / 4 |
@@ -43,14 +43,15 @@
 //! u = 1 + omega (requests in flight - 1);  a' = a / u;  j' = j / u
 //! n = sqrt(c / s), at least a' + j' + 1 / u and at most 8 times that
 //! j = as many sleepers as still begin before the job ends: c / H - a - 1, at most m - a
-//! L(split) = T + s + h (h for the way back)
+//! L(split) = f (T + s + h) (h for the way back)
 //! ```
 //!
 //! n balances the cost of a part (s) against the imbalance at the end (a part's time, c / n). It does not
 //! matter how much is queued already: parts in the pool are taken by whoever is free first, this thread
 //! included. With omega = 1 each request counts on its share of the workers only; where that is no whole
 //! helper it is not split but a job like others. Nobody helps with a `HIPRI` job, whose submitter polls, so
-//! there the 1 / u in the divisor is missing.
+//! there the 1 / u in the divisor is missing. f is what splits were seen to take, for each size and direction,
+//! over what T + s + h says; it is 1 for a job that is not alone in flight.
 //!
 //! **Small jobs** run inline as long as this thread keeps up. A batch that takes C in all is a backlog,
 //! of which y is handed off. With k jobs of mean c' = C / k this thread ends at O + C - y (1 - s / c'), the
@@ -101,6 +102,7 @@ mod limits;
 mod options;
 mod pace;
 mod plan;
+mod splits;
 #[cfg(test)]
 mod tests;
 mod wakes;
@@ -112,6 +114,7 @@ use self::limits::Limits;
 use self::options::Weights;
 use self::pace::Pace;
 use self::plan::{Team, are_too_small};
+use self::splits::Splits;
 use self::wakes::Wakes;
 use super::{
     Costs, Explanation, Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec, Reason,
@@ -126,6 +129,7 @@ pub struct Adaptive {
     limits: Option<Limits>,
     pace: Pace,
     wakes: Wakes,
+    splits: Splits,
     explanation: Explanation,
 }
 
@@ -147,6 +151,7 @@ impl Adaptive {
             limits: Limits::new(&options),
             pace: Pace::default(),
             wakes: Wakes::new(),
+            splits: Splits::new(),
             explanation: Explanation::default(),
         }
     }
@@ -172,7 +177,10 @@ impl Adaptive {
         load: &Load,
         placements: &mut [Placement],
     ) -> Verdict {
-        let team = Team::new(load, &self.pace, jobs.len(), &self.weights, room);
+        let mut team = Team::new(load, &self.pace, jobs.len(), &self.weights, room);
+        if let Some(job) = alone(jobs, load) {
+            team = team.slowed(self.splits.factor(job));
+        }
         let plan = team.plan(jobs, placements);
         let verdict = Verdict {
             team,
@@ -215,7 +223,7 @@ impl Adaptive {
         placements: &mut [Placement],
     ) {
         let mut forecast = Forecast::of(&load.costs, jobs, placements);
-        for (job, placement) in jobs.iter().zip(placements) {
+        for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
             let team = &verdict.team;
             let mut reason = team.reason(job, *placement, verdict.kept, verdict.wakes);
             if let Some(limits) = &mut self.limits
@@ -227,11 +235,21 @@ impl Adaptive {
             let end_ns = forecast.next_ns(job, *placement, team);
             self.explanation.decided(job.len_bytes, reason, end_ns);
         }
+        match (alone(jobs, load), &*placements) {
+            (Some(job), &[placement]) => {
+                let is_sample = matches!(placement, Placement::Split(_)) && !verdict.wakes;
+                let predicted_ns = is_sample.then(|| verdict.team.split_ns(job));
+                self.splits
+                    .placed(job, placement, predicted_ns, load.now_ns);
+            }
+            _ => self.splits.joined(),
+        }
     }
 
     /// Counts a batch that stays inline for one reason.
     #[inline]
     fn keep(&mut self, jobs: &[Job], load: &Load, reason: Reason) {
+        self.splits.joined();
         let mut forecast = Forecast::inline(&load.costs);
         for job in jobs {
             let end_ns = forecast.next_inline_ns(job);
@@ -269,6 +287,7 @@ impl Policy for Adaptive {
 
     fn observe(&mut self, outcome: &Outcome) {
         self.explanation.ended(outcome);
+        self.splits.ended(outcome);
         // Costs are followed by the pipeline and by the workers, and arrive with the next load.
         if let Some(limits) = &mut self.limits {
             limits.done(outcome);
@@ -285,6 +304,14 @@ impl Policy for Adaptive {
             writes: WriteRoute::Worker,
             ..OffloadRules::default()
         }
+    }
+}
+
+/// The job of the only request in flight.
+fn alone<'a>(jobs: &'a [Job], load: &Load) -> Option<&'a Job> {
+    match jobs {
+        [job] if load.in_flight < 2 => Some(job),
+        _ => None,
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Team {
     part_of_team: f32,
     /// Most parts that may be handed off.
     most_parts: f32,
+    /// f
+    split_factor: f32,
     /// Whether the costs of sharing nothing are being looked at.
     probing: bool,
     /// Whether nothing but the batch is in flight, and it is one job.
@@ -63,6 +65,7 @@ impl Team {
             worth_splitting: weights.worth_splitting(),
             part_of_team: weights.part_of_team(load.in_flight),
             most_parts: room as f32,
+            split_factor: 1.0,
             probing: pace.is_probing(load),
             alone: load.in_flight < 2,
         }
@@ -72,6 +75,12 @@ impl Team {
     pub(super) fn with_one_awake(mut self) -> Self {
         self.awake += 1.0;
         self.asleep -= 1.0;
+        self
+    }
+
+    /// The same team, where a split takes `factor` times what the equation says.
+    pub(super) fn slowed(mut self, factor: f32) -> Self {
+        self.split_factor = factor;
         self
     }
 
@@ -162,7 +171,7 @@ impl Team {
         let parts = parts.min(f32::from(job.max_parts)).min(self.most_parts);
         let starts_ns = awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
         let shared_ns = (work_ns + starts_ns + parts * self_ns) / helpers.min(parts);
-        let split_ns = shared_ns + self_ns + self.costs.handoff_awake_ns;
+        let split_ns = self.split_factor * (shared_ns + self_ns + self.costs.handoff_awake_ns);
         (parts >= 2.0).then_some((parts, split_ns))
     }
 

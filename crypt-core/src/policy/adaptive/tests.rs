@@ -438,6 +438,36 @@ fn a_share_that_is_used_up_fills_again() {
     assert_eq!(split((1 << 40) + 5_000_000, 20), 5);
 }
 
+#[test]
+fn splits_that_take_longer_than_predicted_come_to_an_end_and_are_tried_again() {
+    let large = [job(128 << 10, Flags::empty())];
+    let mut load = load(1, 1);
+    load.in_flight = 1;
+    // 26.2 us alone, 14.5 predicted for a split, of which each really takes 24.
+    let mut policy = Adaptive::default();
+    let mut splits = |jobs: u32| {
+        let mut count = 0;
+        for _ in 0..jobs {
+            let placement = place(&mut policy, &large, &load)[0];
+            let total_ns = if parts(placement) > 0 { 24_000 } else { 26_200 };
+            count += u32::from(parts(placement) > 0);
+            load.now_ns += total_ns;
+            policy.observe(&Outcome {
+                job: large[0],
+                placement,
+                cipher_ns: 26_200,
+                device_ns: 0,
+                wait_ns: 0,
+                total_ns,
+            });
+        }
+        count
+    };
+    let (first, later) = (splits(100), splits(20_000));
+    assert!((3..=30).contains(&first), "{first}");
+    assert!((1..=400).contains(&later), "{later}");
+}
+
 /// Why the jobs of one batch went where they went, each reason with its number of jobs.
 fn reasons(policy: &mut Adaptive, jobs: &[Job], load: &Load) -> Vec<(&'static str, u64)> {
     let before = *policy.explanation().unwrap();
