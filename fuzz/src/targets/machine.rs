@@ -58,6 +58,7 @@ pub fn pieces() -> Vec<String> {
         "copies",
         "wakes-by",
         "asleep-ns",
+        "wake-asleep-self-ns",
         "spin-ns",
         "slice-ns",
         "switch-ns",
