@@ -77,6 +77,13 @@ pub(crate) struct Part {
     piece: Piece,
 }
 
+/// When a part was handed off, and when its work began.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun {
+    pub(crate) handed_off_ns: u64,
+    pub(crate) at_ns: u64,
+}
+
 /// The exclusive right to a task whose parts have all ended.
 pub(crate) struct Ticket {
     table: NonNull<TaskTable>,
@@ -230,23 +237,27 @@ impl Part {
     }
 
     /// Runs the cipher over the part, writes it where that is its route, and passes the task on where
-    /// it was the last one. Returns the time from the hand-off to the start of the part.
-    pub(crate) fn run(self) -> u64 {
-        let (end, wait_ns) = {
+    /// it was the last one. Says when the part was handed off and began; `None` of one that could not be run.
+    pub(crate) fn run(self) -> Option<Begun> {
+        let (end, begun) = {
             // SAFETY: the table outlives every part (module documentation).
             let table = unsafe { self.table.as_ref() };
             match self.payload(table) {
                 Some(payload) => {
                     let end = self.run_share(payload, &table.context);
-                    (end, end.started_ns.saturating_sub(payload.handed_off_ns))
+                    let begun = Begun {
+                        handed_off_ns: payload.handed_off_ns,
+                        at_ns: end.started_ns,
+                    };
+                    (end, Some(begun))
                 }
-                None => (PartEnd::CANCELED, 0),
+                None => (PartEnd::CANCELED, None),
             }
         };
         let (table, cell) = (self.table, self.cell);
         std::mem::forget(self);
         end_part(table, cell, end);
-        wait_ns
+        begun
     }
 
     fn payload<'a>(&'a self, table: &'a TaskTable) -> Option<&'a Payload> {

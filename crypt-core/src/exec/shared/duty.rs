@@ -13,8 +13,8 @@ use crate::exec::task::Part;
 struct Next {
     part: Part,
     before: Before,
-    /// How long it was idle.
-    idle_ns: u64,
+    /// Since when it was idle; `None` where it did not get that far.
+    idle_since_ns: Option<u64>,
 }
 
 impl PoolShared {
@@ -25,12 +25,16 @@ impl PoolShared {
         while let Some(next) = self.next_part(worker, &budget) {
             // Counted before its result can be seen.
             bump(&counters.parts_run);
-            let wait_ns = next.part.run();
-            if next.before != Before::Busy {
-                let now_ns = self.clock.now_ns();
-                self.traffic.latency.learn(next.before, wait_ns, now_ns);
-                budget.learn(next.idle_ns.saturating_sub(wait_ns));
-            }
+            let begun = next.part.run();
+            let Some(begun) = begun.filter(|_| next.before != Before::Busy) else {
+                continue;
+            };
+            let wait_ns = begun.at_ns.saturating_sub(begun.handed_off_ns);
+            self.traffic
+                .latency
+                .learn(next.before, wait_ns, begun.at_ns);
+            let since_ns = next.idle_since_ns.unwrap_or(begun.handed_off_ns);
+            budget.learn(begun.handed_off_ns.saturating_sub(since_ns));
         }
     }
 
@@ -44,7 +48,7 @@ impl PoolShared {
             return Some(Next {
                 part,
                 before: Before::Busy,
-                idle_ns: 0,
+                idle_since_ns: None,
             });
         }
         // A queue that gets a result usually hands off again at once, so a worker looks a little
@@ -57,7 +61,7 @@ impl PoolShared {
                 return Some(Next {
                     part,
                     before: Before::Awake,
-                    idle_ns: 0,
+                    idle_since_ns: None,
                 });
             }
         }
@@ -70,7 +74,7 @@ impl PoolShared {
         Some(Next {
             part,
             before,
-            idle_ns: self.clock.now_ns().saturating_sub(since_ns),
+            idle_since_ns: Some(since_ns),
         })
     }
 
