@@ -15,6 +15,7 @@ use crate::journal::{replace_with, stage};
 use crate::log::Log;
 use crate::play::Played;
 use crate::progress::say;
+use crate::report::format::counted;
 
 /// What device queues are called that make plain system calls.
 const SYNC: &str = "sync";
@@ -79,8 +80,7 @@ impl LogFiles {
             }
         }
         if written > 0 {
-            let s = if written == 1 { "" } else { "s" };
-            say(format_args!("wrote {written} log{s}"));
+            say(format_args!("wrote {}", counted(written, "log")));
         }
         failure.map_or(Ok(()), Err)
     }
