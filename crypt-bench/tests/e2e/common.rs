@@ -92,6 +92,11 @@ impl Place {
             .collect()
     }
 
+    /// A document that the program or another one wrote.
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.path(name)).unwrap()).unwrap()
+    }
+
     pub(crate) fn read(&self, folder: &str, name: &str) -> String {
         fs::read_to_string(self.path(folder).join(name)).unwrap()
     }

@@ -6,7 +6,9 @@
 mod cipher;
 mod ciphertext;
 mod common;
+mod export;
 mod hostile;
+mod import;
 mod interrupt;
 mod keep;
 mod matrix;

@@ -1,44 +1,24 @@
 //! `crypt-bench import` as a user meets it: what this program wrote, and what an installed fio writes.
 
 #![forbid(unsafe_code)]
-#![expect(clippy::unwrap_used, reason = "in a test a failure is a panic")]
-
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-fn bench(folder: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_crypt-bench"))
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .output()
-        .unwrap()
-}
+use crate::common::Place;
 
-fn done(folder: &Path, arguments: &str) -> String {
-    let output = bench(folder, arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn records(folder: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(folder.join("results.jsonl")).unwrap();
+/// Records as what is in the file, whatever this program would read from it.
+fn records(place: &Place, folder: &str) -> Vec<Value> {
+    let text = place.read(folder, "results.jsonl");
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-fn read(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-}
-
 /// The lines of a report as CSV, the name of the run left out.
-fn cells(place: &Path, folder: &str) -> Vec<String> {
-    let csv = done(place, &format!("report {folder} --format csv"));
+fn cells(place: &Place, folder: &str) -> Vec<String> {
+    let csv = place.succeed(&format!("report {folder} --format csv"));
     csv.lines()
         .skip(1)
         .map(|line| line.split_once(',').unwrap().1.to_owned())
@@ -47,16 +27,13 @@ fn cells(place: &Path, folder: &str) -> Vec<String> {
 
 #[test]
 fn an_export_comes_back_with_the_same_figures() {
-    let place = TempDir::new().unwrap();
-    let place = place.path();
-    done(
-        place,
-        "matrix --policy inline,adaptive --only --device null --rw randread --bs 4k,64k --depth 1,4 --size 8m \
+    let place = Place::new();
+    place.succeed("matrix --policy inline,adaptive --only --device null --rw randread --bs 4k,64k --depth 1,4 --size 8m \
          --runtime 10ms --ramp 1ms --repeats 1 --out run",
     );
-    done(place, "export run --output all.json");
-    done(place, "import all.json --out back");
-    let (before, after) = (cells(place, "run"), cells(place, "back"));
+    place.succeed("export run --output all.json");
+    place.succeed("import all.json --out back");
+    let (before, after) = (cells(&place, "run"), cells(&place, "back"));
     let valid: Vec<&String> = before
         .iter()
         .filter(|line| line.contains(",valid,"))
@@ -81,14 +58,13 @@ fn an_export_comes_back_with_the_same_figures() {
 
 #[test]
 fn a_run_comes_back_as_a_result() {
-    let place = TempDir::new().unwrap();
-    let place = place.path();
+    let place = Place::new();
     let job = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randrw\nrwmixread=70\nnumjobs=2\n[b]\nstonewall\nrw=read\n\
                bs=64k\nnumjobs=3\ngroup_reporting\n";
-    fs::write(place.join("a.fio"), job).unwrap();
-    done(place, "run a.fio --output-format json+ --output a.json");
-    done(place, "import a.json --policy raw --out back");
-    let found = records(&place.join("back"));
+    fs::write(place.path("a.fio"), job).unwrap();
+    place.succeed("run a.fio --output-format json+ --output a.json");
+    place.succeed("import a.json --policy raw --out back");
+    let found = records(&place, "back");
     let jobs: Vec<&Value> = found.iter().map(|record| &record["cell"]["jobs"]).collect();
     assert_eq!(jobs, [2, 3]);
     let bytes: u64 = found
@@ -101,15 +77,14 @@ fn a_run_comes_back_as_a_result() {
 
 #[test]
 fn broken_files_are_named_with_their_place_and_nothing_is_written() {
-    let place = TempDir::new().unwrap();
-    let place = place.path();
+    let place = Place::new();
     fs::write(
-        place.join("cut.json"),
+        place.path("cut.json"),
         "fio: warning\n{\"fio version\": \"fio-3.33\",\n \"jobs\": [\n",
     )
     .unwrap();
     fs::write(
-        place.join("good.json"),
+        place.path("good.json"),
         "{\"fio version\": \"fio-3.33\", \"jobs\": []}",
     )
     .unwrap();
@@ -121,11 +96,11 @@ fn broken_files_are_named_with_their_place_and_nothing_is_written() {
         ("good.json --device /dev/sda", "file:/dev/sda"),
         ("good.json --sector-size 3k", "one of 512"),
     ] {
-        let output = bench(place, &format!("import {arguments} --out new"));
+        let output = place.run(&format!("import {arguments} --out new"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
         assert!(said.contains(words), "{arguments}: {said}");
-        assert!(!place.join("new").exists(), "{arguments}");
+        assert!(!place.path("new").exists(), "{arguments}");
     }
 }
 
@@ -167,16 +142,15 @@ fn what_an_installed_fio_writes_is_read() {
         println!("skipped: fio is not installed");
         return;
     }
-    let place = TempDir::new().unwrap();
-    let place = place.path();
+    let place = Place::new();
     for (name, job, expected) in JOBS {
         let head = "[global]\nioengine=null\nsize=4m\nthread\ndirect=1\nlat_percentiles=1\n";
-        fs::write(place.join("a.fio"), format!("{head}{job}")).unwrap();
+        fs::write(place.path("a.fio"), format!("{head}{job}")).unwrap();
         for format in ["json", "json+"] {
             let file = format!("{name}.{format}");
             let fio = Command::new("fio")
                 .args(["a.fio", "--output-format", format, "--output", &file])
-                .current_dir(place)
+                .current_dir(place.path("."))
                 .output()
                 .unwrap();
             assert!(
@@ -185,12 +159,11 @@ fn what_an_installed_fio_writes_is_read() {
                 String::from_utf8_lossy(&fio.stderr)
             );
             let folder = format!("{name}-{format}");
-            done(
-                place,
-                &format!("import x={file} --cipher aes-xts-plain64 --out {folder}"),
-            );
-            done(place, &format!("report {folder}"));
-            let found = records(&place.join(&folder));
+            place.succeed(&format!(
+                "import x={file} --cipher aes-xts-plain64 --out {folder}"
+            ));
+            place.succeed(&format!("report {folder}"));
+            let found = records(&place, &folder);
             let cells: Vec<(&str, u64)> = found
                 .iter()
                 .map(|record| {
@@ -201,14 +174,14 @@ fn what_an_installed_fio_writes_is_read() {
                 })
                 .collect();
             assert_eq!(cells, *expected, "{file}");
-            compare(&text_of(place, &file), &found, format == "json+");
+            compare(&text_of(&place, &file), &found, format == "json+");
         }
     }
 }
 
 /// fio's document, without warnings in front of it.
-fn text_of(place: &Path, file: &str) -> Value {
-    let text = fs::read_to_string(place.join(file)).unwrap();
+fn text_of(place: &Place, file: &str) -> Value {
+    let text = fs::read_to_string(place.path(file)).unwrap();
     serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
 }
 
@@ -254,21 +227,19 @@ fn compare(document: &Value, found: &[Value], bins: bool) {
 
 #[test]
 fn repeats_and_policies_come_from_several_files() {
-    let place = TempDir::new().unwrap();
-    let place = place.path();
+    let place = Place::new();
     let job = "[a]\nioengine=null\nsize=1m\nruntime=1\nrw=randread\n";
-    fs::write(place.join("a.fio"), job).unwrap();
-    done(place, "run a.fio --output-format json+ --output a.json");
-    done(
-        place,
+    fs::write(place.path("a.fio"), job).unwrap();
+    place.succeed("run a.fio --output-format json+ --output a.json");
+    place.succeed(
         "import raw=a.json default=a.json default=a.json --cipher aes-xts-plain64 --out back",
     );
-    let manifest = read(&place.join("back/manifest.json"));
+    let manifest = place.json("back/manifest.json");
     assert_eq!(manifest["plan"].as_array().unwrap().len(), 2);
-    let found = records(&place.join("back"));
+    let found = records(&place, "back");
     let repeats: Vec<&Value> = found.iter().map(|record| &record["repeat"]).collect();
     assert_eq!(repeats, [1, 1, 2]);
     assert_eq!(manifest["environment"]["host"], "");
-    let again = bench(place, "import raw=a.json --out back");
+    let again = place.run("import raw=a.json --out back");
     assert_eq!(again.status.code(), Some(2));
 }
