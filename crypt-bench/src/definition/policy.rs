@@ -38,16 +38,23 @@ pub fn join_flags(items: &[String]) -> Result<Vec<String>, String> {
         let policy = if text == RAW_POLICY {
             text
         } else {
-            let policy: PolicySpec = text
-                .parse()
-                .map_err(|error| format!("--policy: {error}, {RAW_POLICY} (no crypt stage)"))?;
-            policy.to_string()
+            let policy: Result<PolicySpec, _> = text.parse();
+            policy.map_err(|error| refused(&text, &error))?.to_string()
         };
         if !policies.contains(&policy) {
             policies.push(policy);
         }
     }
     Ok(policies)
+}
+
+/// Why an item is no policy; of a name that there is none of, with the one that only this program has.
+fn refused(text: &str, error: &crypt_core::Error) -> String {
+    let name = text.split(':').next().unwrap_or(text);
+    match name.parse::<PolicySpec>() {
+        Ok(_) => format!("--policy: {error}"),
+        Err(_) => format!("--policy: {error}, {RAW_POLICY} (no crypt stage)"),
+    }
 }
 
 /// What a policy has as a flag, or looks like that: names of flags have underscores, those of policies don't.
@@ -119,6 +126,14 @@ mod tests {
                 "workqueue:high_priority"
             ]
         );
+    }
+
+    #[test]
+    fn a_flag_that_is_refused_is_no_matter_of_names() {
+        for text in ["adaptive:max_cpu=0", "workqueue:fast", "inline:fast"] {
+            let message = joined(text).unwrap_err();
+            assert!(!message.contains(RAW_POLICY), "{message}");
+        }
     }
 
     #[test]
