@@ -34,6 +34,7 @@ enum Command {
     Simulate(Box<cmd::simulate::Args>),
     Calibrate(cmd::calibrate::Args),
     Score(cmd::score::Args),
+    Compare(cmd::compare::Args),
 }
 
 /// Why a command ended early.
@@ -102,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => cmd::simulate::run(&args),
         Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Score(args) => cmd::score::run(&args),
+        Command::Compare(args) => cmd::compare::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@
 
 pub mod calibrate;
 pub mod cipher;
+pub mod compare;
 pub mod explain;
 pub mod export;
 pub mod import;

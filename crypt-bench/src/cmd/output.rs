@@ -109,6 +109,11 @@ pub(super) fn deliver(path: Option<&Path>, text: &str) -> Outcome {
     Sink::open(path, false)?.finish(text)
 }
 
+/// The file that a path names; `None` for `-`, standard output.
+pub(super) fn named(path: &Path) -> Option<&Path> {
+    (path.as_os_str() != "-").then_some(path)
+}
+
 /// Refuses to write where one of these files is.
 ///
 /// # Errors

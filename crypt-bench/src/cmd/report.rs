@@ -148,8 +148,7 @@ fn located(dir: &Path, file: &str, trouble: &Trouble) -> Failure {
 /// The file to write; `None` for standard output.
 fn target(args: &Args) -> Outcome<Option<PathBuf>> {
     match (&args.output, args.format, args.dirs.as_slice()) {
-        (Some(path), _, _) if path.as_os_str() == "-" => Ok(None),
-        (Some(path), _, _) => Ok(Some(path.clone())),
+        (Some(path), _, _) => Ok(output::named(path).map(Path::to_owned)),
         (None, Format::Html, [dir]) => Ok(Some(dir.join(PAGE))),
         (None, Format::Html, _) => Err(Failure::usage(
             "several folders make one page: say where with -o FILE",
@@ -194,11 +193,11 @@ fn map(args: &Args, report: &Report<'_>) -> crate::report::chart::HeatMap {
     }
 }
 
-fn parse_axis(text: &str) -> Result<Axis, String> {
+pub(super) fn parse_axis(text: &str) -> Result<Axis, String> {
     Axis::from_name(text).ok_or_else(|| format!("one of {}", Axis::ALL.map(Axis::name).join(", ")))
 }
 
-fn parse_metric(text: &str) -> Result<Metric, String> {
+pub(super) fn parse_metric(text: &str) -> Result<Metric, String> {
     Metric::from_key(text)
         .ok_or_else(|| format!("one of {}", Metric::ALL.map(Metric::key).join(", ")))
 }

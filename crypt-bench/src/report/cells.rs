@@ -84,6 +84,17 @@ impl<'a> CellSummary<'a> {
             .filter_map(move |figures| metric.of(figures))
     }
 
+    /// The metric's value of each valid repeat with enough samples for it, by the number of the repeat.
+    #[must_use]
+    pub fn trusted_values(&self, metric: Metric) -> BTreeMap<u32, f64> {
+        let enough = |figures: &&Figures| figures.samples() >= metric.least_samples();
+        let repeats = self.repeats.iter();
+        repeats
+            .filter(|(_, figures)| enough(figures))
+            .filter_map(|(repeat, figures)| Some((*repeat, metric.of(figures)?)))
+            .collect()
+    }
+
     /// Half the range of the repeats over their middle; `None` with fewer than two.
     #[must_use]
     pub fn relative_spread(&self, metric: Metric) -> Option<f64> {

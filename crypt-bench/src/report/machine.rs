@@ -136,7 +136,7 @@ fn object(report: &Report<'_>, cell: &CellSummary<'_>) -> Map<String, Value> {
 }
 
 /// One CSV field, quoted where it has to be.
-fn field(value: Option<&Value>) -> String {
+pub(crate) fn field(value: Option<&Value>) -> String {
     let text = match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),

@@ -127,18 +127,18 @@ fn full_labels(axis: &GridAxis) -> impl Iterator<Item = String> {
     })
 }
 
-pub(super) fn line(cells: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let cells: Vec<String> = cells.into_iter().collect();
     format!("| {} |\n", cells.join(" | "))
 }
 
 /// The line under a heading: left-aligned names, right-aligned numbers.
-pub(super) fn rule(left: usize, right: usize) -> String {
+pub(crate) fn rule(left: usize, right: usize) -> String {
     line((0..left + right).map(|i| if i < left { ":--" } else { "--:" }.to_owned()))
 }
 
 /// Text that Markdown, HTML and mentions leave alone.
-pub(super) fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in plain(text).chars() {
         match c {

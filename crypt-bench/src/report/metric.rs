@@ -81,6 +81,16 @@ impl Metric {
         }
     }
 
+    /// Fewest samples in a repeat of which it is more than one of the largest ones.
+    #[must_use]
+    pub const fn least_samples(self) -> u64 {
+        match self {
+            Self::LatP99 => 200,
+            Self::LatP99_9 => 2000,
+            _ => 0,
+        }
+    }
+
     /// Whether a larger value is better.
     #[must_use]
     pub const fn higher_is_better(self) -> bool {

@@ -21,6 +21,7 @@ pub mod maps;
 pub mod markdown;
 pub mod metric;
 pub mod model;
+pub mod names;
 pub mod palette;
 pub mod published;
 pub mod scale;

@@ -16,10 +16,7 @@
 
 #![forbid(unsafe_code)]
 
-mod paired;
 pub mod table;
-
-pub use paired::{LEAST_PAIRS, Ratio};
 
 use std::collections::BTreeMap;
 
@@ -28,9 +25,7 @@ use crate::report::cells::{CellSummary, summarise};
 use crate::report::compare::{Lineup, geometric_mean, workloads};
 use crate::report::metric::Metric;
 use crate::result::CellParams;
-
-/// Fewest samples of which a p99 is more than the largest ones.
-const LEAST_SAMPLES: u64 = 200;
+use crate::statistics::{Ratio, median};
 
 /// What a bar is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,16 +82,9 @@ impl Measure {
 
     /// Its value in each valid repeat of a cell that has one.
     fn values(self, cell: &CellSummary<'_>) -> BTreeMap<u32, f64> {
-        let of_metric = |metric: Metric, least: u64| {
-            let repeats = cell.repeats.iter();
-            let enough = repeats.filter(move |(_, figures)| figures.samples() >= least);
-            enough
-                .filter_map(|(repeat, figures)| Some((*repeat, metric.of(figures)?)))
-                .collect()
-        };
         match self {
-            Self::Throughput => of_metric(Metric::Throughput, 0),
-            Self::P99 => of_metric(Metric::LatP99, LEAST_SAMPLES),
+            Self::Throughput => cell.trusted_values(Metric::Throughput),
+            Self::P99 => cell.trusted_values(Metric::LatP99),
             Self::Cpu => {
                 let valid = cell.records.iter().filter(|record| record.is_valid());
                 let per_byte = valid.map(|record| {
@@ -344,12 +332,6 @@ fn overall(contests: &[(&CellParams, Contest<'_, '_>)], measure: Measure, rival:
         ratio,
         verdict: (measure != Measure::Cpu).then_some(verdict),
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len().checked_sub(1)? / 2;
-    Some((values[middle] + values[values.len() / 2]) / 2.0)
 }
 
 #[cfg(test)]

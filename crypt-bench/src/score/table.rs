@@ -6,13 +6,11 @@
 
 use std::fmt::Write as _;
 
-use super::{LEAST_PAIRS, Measure, Overall, Ratio, Score, Statement, Verdict};
-use crate::report::axis::Axis;
+use super::{Measure, Overall, Score, Statement, Verdict};
 use crate::report::format::{Unit, percent};
+use crate::report::names::CellNames;
 use crate::result::CellParams;
-
-/// What a cell is always called by; other axes are told where it is not as most cells of the run.
-const ALWAYS: [Axis; 4] = [Axis::Device, Axis::Rw, Axis::BlockSize, Axis::Depth];
+use crate::statistics::{LEAST_PAIRS, Ratio};
 
 /// The table of some runs, the cells that miss a bar, and where `with_open` those of which nothing can be said.
 #[must_use]
@@ -113,7 +111,7 @@ fn overall_row(overall: &Overall) -> String {
 fn list(scores: &[Score], verdict: Verdict, what: &str) -> String {
     let mut text = String::new();
     for score in scores {
-        let usual = usual(score);
+        let names = CellNames::of(score.cells.iter().map(|cell| &cell.params));
         for measure in Measure::ALL {
             let mut found: Vec<(&CellParams, &Statement)> = score
                 .statements(measure)
@@ -121,13 +119,13 @@ fn list(scores: &[Score], verdict: Verdict, what: &str) -> String {
                 .collect();
             found.sort_by(|a, b| badness(b.1).total_cmp(&badness(a.1)));
             for (params, one) in found {
-                let cell = cell_text(params, &usual);
+                let cell = names.name(params);
                 let _ = writeln!(text, "{what}: {}: {cell}: {}", score.name, figures(one));
             }
         }
         let silent = score.cells.iter().filter(|cell| cell.statements.is_empty());
         for cell in silent.filter(|_| verdict == Verdict::Open) {
-            let cell = cell_text(&cell.params, &usual);
+            let cell = names.name(&cell.params);
             let _ = writeln!(text, "{what}: {}: {cell}: no valid repeats", score.name);
         }
     }
@@ -170,32 +168,4 @@ fn value(measure: Measure, value: f64) -> String {
 
 fn bounds(ratio: &Ratio) -> String {
     format!("{:.3} [{:.3}, {:.3}]", ratio.mean, ratio.low, ratio.high)
-}
-
-/// The usual position of a run's cells on each axis that is not always told.
-fn usual(score: &Score) -> Vec<(Axis, String)> {
-    let silent = [Axis::Policy, Axis::Mix, Axis::Direct];
-    let others = Axis::ALL
-        .into_iter()
-        .filter(|axis| !ALWAYS.contains(axis) && !silent.contains(axis));
-    let commonest = |axis: Axis| {
-        let texts = || score.cells.iter().map(|cell| axis.text(&cell.params));
-        let count = |text: &String| texts().filter(|other| other == text).count();
-        let positions = axis.positions(score.cells.iter().map(|cell| &cell.params));
-        Some((axis, positions.into_iter().max_by_key(count)?))
-    };
-    others.filter_map(commonest).collect()
-}
-
-/// A cell by what it is always called by, and by what is unusual about it.
-fn cell_text(params: &CellParams, usual: &[(Axis, String)]) -> String {
-    let [device, rw, bs, depth] = ALWAYS.map(|axis| axis.text(params));
-    let mut text = format!("{device} {rw} {bs} depth {depth}");
-    for (axis, usual) in usual {
-        let own = axis.text(params);
-        if own != *usual {
-            let _ = write!(text, ", {} {own}", axis.name());
-        }
-    }
-    text
 }

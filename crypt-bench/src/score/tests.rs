@@ -48,7 +48,7 @@ fn changed(
     (record.cell, record.repeat) = (cell(policy, 4096, depth), repeat);
     if let Some(read) = &mut record.read {
         read.bw_bytes_per_s = rate;
-        read.lat.samples = LEAST_SAMPLES;
+        read.lat.samples = Metric::LatP99.least_samples();
         read.lat.p99_ns = Some((f64::from(depth) * 4096.0 / rate * 1e9) as u64);
         read.lat.hdr_v2_deflate_base64 = None;
         record.cpu.total_s = read.bytes as f64 / rate;
@@ -187,7 +187,7 @@ fn nothing_is_said_of_noise_few_samples_and_invalid_repeats() {
 
     let mut few = run(1, 0.0, 1, even);
     for record in &mut few.records {
-        record.read.as_mut().unwrap().lat.samples = LEAST_SAMPLES - 1;
+        record.read.as_mut().unwrap().lat.samples = Metric::LatP99.least_samples() - 1;
     }
     assert_eq!(verdicts(&score(&few), Measure::P99), [0, 0, 1]);
     assert_eq!(verdicts(&score(&few), Measure::Throughput), [1, 0, 0]);

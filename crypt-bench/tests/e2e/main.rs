@@ -6,6 +6,7 @@
 mod cipher;
 mod ciphertext;
 mod common;
+mod compare;
 mod export;
 mod hostile;
 mod import;
