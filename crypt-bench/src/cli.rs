@@ -1,7 +1,8 @@
 //! The command line: one subcommand per file in `cmd`, and what its end means for the exit status.
 //!
 //! stdout carries results only; errors and progress go to stderr. Exit status: 0 done, 1 internal
-//! failure, 2 usage or bad input (nothing was written), 10 a bar is missed, 130 interrupted by the user.
+//! failure, 2 usage or bad input (nothing was written), 10 a bar is missed, 10 to 14 the verdict of a gate, 130
+//! interrupted by the user.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,8 @@ enum Command {
     Calibrate(cmd::calibrate::Args),
     Score(cmd::score::Args),
     Compare(cmd::compare::Args),
+    Gate(Box<cmd::gate::Args>),
+    Merge(cmd::merge::Args),
 }
 
 /// Why a command ended early.
@@ -46,6 +49,13 @@ pub enum Failure {
     Internal(String),
     /// Everything was done, and the results miss a bar that was to be checked. Exit status 10.
     Missed(String),
+    /// Everything was done, and what was found is no pass.
+    Verdict {
+        /// Exit status, from 10 on.
+        status: u8,
+        /// What was found.
+        message: String,
+    },
     /// The user stopped it; the message says how to go on. Exit status 130.
     Interrupted(String),
 }
@@ -68,6 +78,7 @@ impl Failure {
             Self::Internal(_) => 1,
             Self::Usage(_) => 2,
             Self::Missed(_) => 10,
+            Self::Verdict { status, .. } => *status,
             Self::Interrupted(_) => 130,
         }
     }
@@ -79,6 +90,7 @@ impl fmt::Display for Failure {
             Self::Usage(message)
             | Self::Internal(message)
             | Self::Missed(message)
+            | Self::Verdict { message, .. }
             | Self::Interrupted(message) => f.write_str(message),
         }
     }
@@ -104,6 +116,8 @@ pub fn main() -> ExitCode {
         Command::Calibrate(args) => cmd::calibrate::run(&args),
         Command::Score(args) => cmd::score::run(&args),
         Command::Compare(args) => cmd::compare::run(&args),
+        Command::Gate(args) => cmd::gate::run(&args),
+        Command::Merge(args) => cmd::merge::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -101,6 +101,22 @@ impl Journal {
         self.results.sync_data()
     }
 
+    /// The same with many records at once.
+    ///
+    /// # Errors
+    /// Where the disk refuses them.
+    pub fn fill(&mut self, records: &mut [ResultRecord]) -> io::Result<()> {
+        let mut out = BufWriter::new(&self.results);
+        for record in records {
+            let (mark, line) = seal(record);
+            record.mark = mark;
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+        drop(out);
+        self.results.sync_data()
+    }
+
     /// Takes back [`Journal::create`] where the run could not begin: removes the two files, and the
     /// folder if it made it. Failing to is no harm.
     pub fn abandon(&self) {

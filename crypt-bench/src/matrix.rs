@@ -64,6 +64,9 @@ impl Matrix {
         if let Some(count) = definition.sample {
             cells = sample(cells, count, definition.seed.unwrap_or(1))?;
         }
+        if let Some(shard) = definition.shard {
+            cells = shard.of(cells)?;
+        }
         Ok(Self {
             cells,
             policies,

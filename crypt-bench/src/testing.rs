@@ -212,38 +212,36 @@ fn environment() -> Environment {
     }
 }
 
+/// The published schema is the types' own. `UPDATE_SCHEMA=1 cargo test -p crypt-bench` rewrites
+/// it after a change.
+pub(crate) fn published(name: &str, mut generated: serde_json::Value) -> serde_json::Value {
+    generated["$id"] = serde_json::json!(format!("crypt-bench/{name}"));
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("schema")
+        .join(name);
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        let text = serde_json::to_string_pretty(&generated).unwrap() + "\n";
+        std::fs::write(&path, text).unwrap();
+    }
+    let published: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(
+        published,
+        generated,
+        "{} is stale: set UPDATE_SCHEMA=1",
+        path.display()
+    );
+    published
+}
+
 mod tests {
-    use std::path::Path;
-
     use schemars::schema_for;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use super::{cell, manifest, record};
+    use super::{cell, manifest, published, record};
     use crate::doubt::Doubt;
     use crate::manifest::Manifest;
     use crate::result::{DecisionCount, PredictedTime, ResultRecord};
-
-    /// The published schema is the types' own. `UPDATE_SCHEMA=1 cargo test -p crypt-bench` rewrites
-    /// it after a change.
-    fn published(name: &str, mut generated: Value) -> Value {
-        generated["$id"] = json!(format!("crypt-bench/{name}"));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("schema")
-            .join(name);
-        if std::env::var_os("UPDATE_SCHEMA").is_some() {
-            let text = serde_json::to_string_pretty(&generated).unwrap() + "\n";
-            std::fs::write(&path, text).unwrap();
-        }
-        let published: Value =
-            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(
-            published,
-            generated,
-            "{} is stale: set UPDATE_SCHEMA=1",
-            path.display()
-        );
-        published
-    }
 
     #[test]
     fn records_fit_the_published_schema() {

@@ -53,7 +53,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     ],
     &["cell"],
     &["run", "simulate", "calibrate", "report"],
-    &["score", "diff"],
+    &["score", "diff", "merge"],
     &["gate"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],

@@ -164,6 +164,19 @@ pub(super) fn stdout_style() -> Style {
     Style::choose(width, |name| std::env::var(name).ok())
 }
 
+/// Replaces a file without a word about it. What takes only one text, as a pipe does, is left alone.
+///
+/// # Errors
+/// Where that can't be written.
+pub(super) fn put(path: &Path, text: &str) -> Outcome {
+    match Sink::open(Some(path), false)? {
+        Sink::Replace(path) => {
+            replace(&path, text.as_bytes()).map_err(|error| unwritable(&path, &error))
+        }
+        Sink::Stdout | Sink::Stream(..) => Ok(()),
+    }
+}
+
 /// Writes a text to a file.
 ///
 /// # Errors

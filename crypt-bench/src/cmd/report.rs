@@ -109,7 +109,7 @@ pub fn read_runs(dirs: &[PathBuf]) -> Outcome<Vec<Run>> {
     dirs.iter().map(|dir| read_run(dir)).collect()
 }
 
-fn read_run(dir: &Path) -> Outcome<Run> {
+pub(super) fn read_run(dir: &Path) -> Outcome<Run> {
     let manifest = read(dir, MANIFEST)?;
     let results = read(dir, RESULTS)?;
     let manifest = load::manifest(&manifest).map_err(|trouble| located(dir, MANIFEST, &trouble))?;

@@ -10,6 +10,7 @@ mod cases;
 pub mod device;
 pub mod policy;
 pub mod quantity;
+mod shard;
 
 use std::path::Path;
 use std::str::FromStr;
@@ -20,6 +21,7 @@ use crate::input;
 use crate::result::Rw;
 use device::{DeviceSpec, Engine};
 use quantity::{Count, CpuList, Rate, Size, Time};
+pub use shard::Shard;
 
 /// The definitions that come with the program, by name.
 pub const PRESETS: [(&str, &str); 6] = [
@@ -243,6 +245,11 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,
 
+    /// Measure only this part of the cells: 1/4 to 4/4 are all of them, each once; `merge` joins the results
+    #[arg(long, value_name = "N/OF", help_heading = "Conditions")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+
     /// Parts of a matrix that is no full product: each lies over the rest of the definition, and what they
     /// give together is measured. Policies and repeats are the same in all.
     #[arg(skip)]
@@ -345,6 +352,7 @@ impl Definition {
             repeats: self.repeats.or(base.repeats),
             seed: self.seed.or(base.seed),
             sample: self.sample.or(base.sample),
+            shard: self.shard.or(base.shard),
         }
     }
 

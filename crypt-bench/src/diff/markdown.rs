@@ -53,18 +53,11 @@ pub(crate) fn remarks(remarks: &[String]) -> String {
     format!("\n{}", lines.collect::<String>())
 }
 
-/// The geometric means; nothing without any.
-pub(crate) fn means(diff: &Diff<'_>) -> String {
-    if diff.means.is_empty() {
-        return "\nNothing to compare.\n".to_owned();
+fn means(diff: &Diff<'_>) -> String {
+    match text::mean_rows(diff).as_slice() {
+        [heading, rows @ ..] if !rows.is_empty() => format!("\n{}", table(heading, rows)),
+        _ => "\nNothing to compare.\n".to_owned(),
     }
-    let heading = ["geometric mean", "cells", "change"].map(str::to_owned);
-    let rows: Vec<Vec<String>> = diff
-        .means
-        .iter()
-        .map(|mean| vec![mean.name(), mean.cells.to_string(), text::mean_text(mean)])
-        .collect();
-    format!("\n{}", table(&heading, &rows))
 }
 
 /// A table; the first two columns are names.

@@ -115,7 +115,8 @@ impl<'a> Diff<'a> {
         let mut warnings = Vec::new();
         if self.is_interleaved() == Some(false) {
             warnings.push(
-                "measured one after the other: a machine that changed in between looks like a program that did"
+                "measured one after the other: a machine that changed in between looks like a program that did; \
+                 `gate run` measures both in turns"
                     .to_owned(),
             );
         }
@@ -123,17 +124,6 @@ impl<'a> Diff<'a> {
         warnings.extend(differing.map(|dimension| dimension.text(self.labels)));
         warnings.extend(dimension::axes(&self.pairs, self.labels));
         warnings
-    }
-}
-
-impl Mean {
-    /// Its name: the metric, and the policy where there are several.
-    #[must_use]
-    pub fn name(&self) -> String {
-        match &self.policy {
-            Some(policy) => format!("{}, {policy}", self.metric.title()),
-            None => self.metric.title().to_owned(),
-        }
     }
 }
 

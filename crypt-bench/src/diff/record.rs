@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use schemars::JsonSchema;
 
 use super::{Change, Mean};
+use crate::report::format::percent_change;
+use crate::report::metric::Metric;
 
 /// One metric of a cell in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +55,55 @@ impl ChangeRecord {
             repeats: shift.map_or(0, |shift| shift.repeats),
         }
     }
+
+    /// Its metric, where this program knows it.
+    #[must_use]
+    pub fn metric(&self) -> Option<Metric> {
+        Metric::from_key(&self.metric)
+    }
+
+    /// Metric, both medians, and the change with its interval, in words.
+    #[must_use]
+    pub fn columns(&self) -> [String; 4] {
+        let metric = self.metric();
+        let value = |median: Option<f64>| match (median, metric) {
+            (None, _) => "-".to_owned(),
+            (Some(value), Some(metric)) => metric.unit().text(value),
+            (Some(value), None) => value.to_string(),
+        };
+        [
+            title(&self.metric),
+            value(self.baseline_median),
+            value(self.candidate_median),
+            self.change(),
+        ]
+    }
+
+    /// The change with its interval, in percent.
+    #[must_use]
+    pub fn change(&self) -> String {
+        match (self.p_value, self.ratio) {
+            (None, _) => "-".to_owned(),
+            (Some(_), None) => "from zero".to_owned(),
+            (Some(_), Some(0.0)) => "to zero".to_owned(),
+            (Some(_), Some(ratio)) => {
+                let bound =
+                    |bound: Option<f64>| bound.map_or("from zero".to_owned(), percent_change);
+                let bounds = match (self.ratio_low, self.ratio_high) {
+                    (None, None) => "(too few repeats for bounds)".to_owned(),
+                    (low, high) => format!("[{}, {}]", bound(low), bound(high)),
+                };
+                format!("{} {bounds}", percent_change(ratio))
+            }
+        }
+    }
+}
+
+/// What the metric with this key is called.
+fn title(key: &str) -> String {
+    Metric::from_key(key)
+        .map_or(key, |metric| metric.title())
+        .to_owned()
 }
 
 /// A geometric mean over cells.
@@ -85,5 +136,17 @@ impl MeanRecord {
             ratio_high: mean.ratio.high,
             cells: mean.cells,
         }
+    }
+
+    /// Metric, policy, number of cells, and the mean with its bounds, in words.
+    #[must_use]
+    pub fn columns(&self) -> [String; 4] {
+        let [middle, low, high] = [self.ratio, self.ratio_low, self.ratio_high].map(percent_change);
+        [
+            title(&self.metric),
+            self.policy.clone().unwrap_or_else(|| "all".to_owned()),
+            self.cells.to_string(),
+            format!("{middle} [{low}, {high}]"),
+        ]
     }
 }

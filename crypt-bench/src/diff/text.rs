@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Change, Diff, Mean, any_change};
+use super::record::{ChangeRecord, MeanRecord};
+use super::{Change, Diff, any_change};
 use crate::report::escape::plain;
-use crate::report::format::percent_change;
-use crate::statistics::{Call, Shift};
+use crate::statistics::Call;
 
 /// What stands under every comparison.
 pub(super) const NOTES: &str = "\
@@ -63,7 +63,15 @@ pub(super) fn rows(diff: &Diff<'_>) -> Vec<Vec<String>> {
             } else {
                 String::new()
             };
-            rows.push([vec![name], columns(change), vec![mark(change).to_owned()]].concat());
+            let [metric, first, second, shift] = ChangeRecord::of(change).columns();
+            rows.push(vec![
+                name,
+                metric,
+                first,
+                second,
+                shift,
+                mark(change).to_owned(),
+            ]);
         }
     }
     rows
@@ -78,39 +86,6 @@ pub(super) fn not_compared(diff: &Diff<'_>) -> Vec<String> {
         troubles.map(move |trouble| format!("{name}: {}", plain(&trouble.text(diff.labels))))
     });
     lines.collect()
-}
-
-/// Metric, both medians, and the change with its interval.
-pub(crate) fn columns(change: &Change) -> Vec<String> {
-    let unit = change.metric.unit();
-    let median =
-        |side: usize| change.medians[side].map_or("-".to_owned(), |value| unit.text(value));
-    let shift = change.shift.as_ref().map_or("-".to_owned(), shift_text);
-    vec![
-        change.metric.title().to_owned(),
-        median(0),
-        median(1),
-        shift,
-    ]
-}
-
-/// A shift with its interval, in percent.
-pub(crate) fn shift_text(shift: &Shift) -> String {
-    let middle = percent(shift.ratio);
-    match shift.interval {
-        Some((low, high)) => format!("{middle} [{}, {}]", percent(low), percent(high)),
-        None => format!("{middle} (too few repeats for bounds)"),
-    }
-}
-
-fn percent(ratio: f64) -> String {
-    if ratio == f64::INFINITY {
-        "from zero".to_owned()
-    } else if ratio == 0.0 {
-        "to zero".to_owned()
-    } else {
-        percent_change(ratio)
-    }
 }
 
 /// What is shown of a change: `better`, `worse`, or `~` where nothing is.
@@ -128,24 +103,22 @@ pub(super) fn mark(change: &Change) -> &'static str {
 }
 
 fn means(diff: &Diff<'_>) -> String {
-    if diff.means.is_empty() {
+    let rows = mean_rows(diff);
+    if rows.len() < 2 {
         return "\nnothing to compare\n".to_owned();
     }
-    let heading = ["geometric mean", "cells", "change"]
-        .map(str::to_owned)
-        .to_vec();
-    let rows = diff
-        .means
-        .iter()
-        .map(|mean| vec![mean.name(), mean.cells.to_string(), mean_text(mean)]);
-    "\n".to_owned() + &aligned(&[heading].into_iter().chain(rows).collect::<Vec<_>>())
+    format!("\n{}", aligned(&rows))
 }
 
-/// A geometric mean with its bounds, in percent.
-pub(crate) fn mean_text(mean: &Mean) -> String {
-    let [middle, low, high] =
-        [mean.ratio.mean, mean.ratio.low, mean.ratio.high].map(percent_change);
-    format!("{middle} [{low}, {high}]")
+/// The geometric means under their heading.
+pub(super) fn mean_rows(diff: &Diff<'_>) -> Vec<Vec<String>> {
+    let heading = ["geometric mean", "policy", "cells", "change"].map(str::to_owned);
+    let rows = diff.means.iter().map(|mean| MeanRecord::of(mean).columns());
+    [heading]
+        .into_iter()
+        .chain(rows)
+        .map(|row| row.to_vec())
+        .collect()
 }
 
 /// Rows with columns of equal width.

@@ -42,6 +42,16 @@ impl Limit {
         }
     }
 
+    /// By what share a figure got worse that is off by a factor above 1.
+    #[must_use]
+    pub fn share_of(&self, factor: f64) -> f64 {
+        if self.higher_is_better {
+            1.0 - factor.recip()
+        } else {
+            factor - 1.0
+        }
+    }
+
     /// What can be said of `shift`, whose p-value among all tests is `adjusted`.
     ///
     /// A change counts only where the whole interval lies beyond the limit and the p-value is small enough for

@@ -8,6 +8,7 @@ mod ciphertext;
 mod common;
 mod compare;
 mod export;
+mod gate;
 mod hostile;
 mod import;
 mod interrupt;
