@@ -24,10 +24,9 @@ use quantity::{Count, CpuList, Rate, Size, Time};
 pub use shard::Shard;
 
 /// The definitions that come with the program, by name.
-pub const PRESETS: [(&str, &str); 7] = [
+pub const PRESETS: [(&str, &str); 6] = [
     ("default", include_str!("../../../benches/default.toml")),
     ("flags", include_str!("../../../benches/flags.toml")),
-    ("gate", include_str!("../../../benches/gate.toml")),
     ("hand-off", include_str!("../../../benches/hand-off.toml")),
     ("policy", include_str!("../../../benches/policy.toml")),
     ("simulate", include_str!("../../../benches/simulate.toml")),
@@ -40,7 +39,8 @@ pub const PRESETS: [(&str, &str); 7] = [
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Definition {
     /// null, memory, scratch (a file made for the run, then removed), scratch:DIR, file:PATH, or model:NAME with
-    /// hdd, sata-ssd, optane, nvme, hdd-array:N, sata-array:N, null-blk:none, :softirq, :timer or :timer:NS
+    /// hdd, sata-ssd, optane, nvme, hdd-array:N, sata-array:N, sata-array:N:OPS, null-blk:none, :softirq, :timer or
+    /// :timer:NS
     #[arg(
         long,
         value_delimiter = ',',

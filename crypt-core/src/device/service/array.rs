@@ -6,8 +6,8 @@
 //!
 //! Sources: 512 KiB is the default chunk of Linux' md (`mdadm --chunk`, man page), 64 KiB the usual strip of a
 //! hardware controller. A controller on eight lanes of PCIe 3.0 moves 7.9 GB/s by the standard, of which about
-//! 6.4 remain after packets' headers; 450,000 commands per second and the command's latency are estimates of
-//! ours for controllers of that generation.
+//! 6.4 remain after packets' headers; 450,000 commands per second, where nothing else is said, and the command's
+//! latency are estimates of ours for controllers of that generation.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,10 @@ use crate::request::Op;
 pub(super) const MOST_DRIVES: usize = 256;
 /// Most chunks of one operation that are looked at one by one; longer ones occupy every drive anyway.
 const MOST_PIECES: u64 = 4 * MOST_DRIVES as u64;
+/// Commands per second of a controller of which nothing else is said.
+pub(super) const COMMANDS_PER_S: u32 = 450_000;
+/// Most that is taken.
+pub(super) const MOST_COMMANDS_PER_S: u32 = 100_000_000;
 
 /// What stands before the drives.
 #[derive(Clone, Debug)]
@@ -43,12 +47,12 @@ pub(super) struct ArrayModel {
 }
 
 impl ArrayModel {
-    /// SATA SSDs behind a hardware controller.
-    pub(super) fn sata_ssds(count: usize) -> Self {
+    /// SATA SSDs behind a hardware controller that handles so many commands per second.
+    pub(super) fn sata_ssds(count: usize, commands_per_s: u32) -> Self {
         Self {
             chunk_bytes: 64 << 10,
             controller: Some(Controller {
-                command_ns: 1e9 / 450_000.0,
+                command_ns: 1e9 / f64::from(commands_per_s),
                 bytes_per_s: 6_400e6,
                 latency_ns: 10_000,
                 free_ns: 0,

@@ -82,15 +82,16 @@ impl ServiceModel {
         "null-blk:timer",
     ];
 
-    /// Every form of a name, for messages and help. `N` is a number of drives, `NS` nanoseconds.
-    pub const FORMS: &'static str = "hdd, sata-ssd, optane, nvme, hdd-array:N, sata-array:N, null-blk:none, \
-                                     null-blk:softirq, null-blk:timer, null-blk:timer:NS";
+    /// Every form of a name, for messages and help. `N` is a number of drives, `OPS` operations per second, `NS`
+    /// nanoseconds.
+    pub const FORMS: &'static str = "hdd, sata-ssd, optane, nvme, hdd-array:N, sata-array:N, sata-array:N:OPS, \
+                                     null-blk:none, null-blk:softirq, null-blk:timer, null-blk:timer:NS";
 
     /// The preset called `name`, for a drive of `size_bytes` (which places a disk's cylinders).
     ///
     /// - `hdd`, `sata-ssd`, `optane`, `nvme`: one drive.
     /// - `hdd-array:N`: N disks as a RAID 0 in software; `sata-array:N`: N SATA SSDs as a RAID 0 behind a
-    ///   controller that has limits of its own.
+    ///   controller that has limits of its own; `sata-array:N:OPS` says how many operations per second it handles.
     /// - `null-blk:none`, `null-blk:softirq`, `null-blk:timer`, `null-blk:timer:NS`: `null_blk` in its
     ///   `irqmode`s, with `completion_nsec` (10,000 where nothing is said). `null-blk` is `null-blk:softirq`,
     ///   its default.
@@ -134,8 +135,8 @@ impl Mechanism {
             Some((kind, parameter)) => (kind, Some(parameter)),
             None => (name, None),
         };
-        let drives = || {
-            let count = parameter?.parse().ok()?;
+        let drives = |text: Option<&str>| {
+            let count = text?.parse().ok()?;
             (1..=array::MOST_DRIVES).contains(&count).then_some(count)
         };
         match (kind, parameter) {
@@ -143,8 +144,20 @@ impl Mechanism {
             ("sata-ssd", None) => Some(Self::Flash(FlashModel::sata_ssd())),
             ("optane", None) => Some(Self::Flash(FlashModel::optane())),
             ("nvme", None) => Some(Self::Flash(FlashModel::nvme())),
-            ("hdd-array", _) => Some(Self::Array(ArrayModel::disks(drives()?, size_bytes))),
-            ("sata-array", _) => Some(Self::Array(ArrayModel::sata_ssds(drives()?))),
+            ("hdd-array", count) => {
+                Some(Self::Array(ArrayModel::disks(drives(count)?, size_bytes)))
+            }
+            ("sata-array", Some(parameter)) => {
+                let (count, commands) = match parameter.split_once(':') {
+                    Some((count, commands)) => (count, commands.parse().ok()?),
+                    None => (parameter, array::COMMANDS_PER_S),
+                };
+                let is_sane = (1..=array::MOST_COMMANDS_PER_S).contains(&commands);
+                is_sane.then_some(Self::Array(ArrayModel::sata_ssds(
+                    drives(Some(count))?,
+                    commands,
+                )))
+            }
             ("null-blk", mode) => Some(Self::NullBlk(NullBlkModel::new(IrqMode::named(mode)?))),
             _ => None,
         }

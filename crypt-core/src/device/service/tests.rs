@@ -195,6 +195,9 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
         "sata-array",
         "sata-array:0",
         "sata-array:257",
+        "sata-array:4:0",
+        "sata-array:4:",
+        "sata-array:4:5:6",
         "hdd-array:x",
         "null-blk:irq",
         "null-blk:timer:0",
@@ -216,6 +219,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         "hdd-array:4",
         "sata-array:1",
         "sata-array:24",
+        "sata-array:7:70000",
         "null-blk",
         "null-blk:timer:5",
     ];
@@ -232,6 +236,7 @@ fn an_array_is_as_fast_as_its_drives_until_its_controller_is_not() {
         0.15,
     );
     near(reads("sata-array:24", 1024), 450_000.0, 0.05);
+    near(reads("sata-array:24:70000", 1024), 70_000.0, 0.05);
     let speed = |name| run(name, Op::Read, 1 << 20, 64, 20_000, false).bytes_per_s;
     near(speed("sata-array:4"), 4.0 * 540e6, 0.10);
     near(speed("sata-array:64"), 6_400e6, 0.05);
