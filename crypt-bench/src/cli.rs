@@ -38,8 +38,7 @@ enum Command {
     Compare(cmd::compare::Args),
     Gate(Box<cmd::gate::Args>),
     Merge(cmd::merge::Args),
-    Noise(Box<cmd::noise::Args>),
-    Doctor(cmd::doctor::Args),
+    Published(cmd::published::Args),
 }
 
 /// Why a command ended early.
@@ -120,8 +119,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => cmd::compare::run(&args),
         Command::Gate(args) => cmd::gate::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
-        Command::Noise(args) => cmd::noise::run(&args),
-        Command::Doctor(args) => cmd::doctor::run(&args),
+        Command::Published(args) => cmd::published::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -53,9 +53,8 @@ const BENCH_ORDER: &[&[&str]] = &[
     ],
     &["cell"],
     &["run", "simulate", "calibrate", "report"],
-    &["score", "diff", "merge", "doctor"],
+    &["score", "diff", "merge"],
     &["gate"],
-    &["noise"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],
 ];

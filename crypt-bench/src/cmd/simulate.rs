@@ -10,12 +10,13 @@ use rayon::prelude::*;
 use crate::cell;
 use crate::cli::{Failure, Outcome};
 use crate::cmd::matrix::{self, Shown, publish};
-use crate::cmd::{interrupt, report};
+use crate::cmd::{interrupt, output, report};
 use crate::definition::Definition;
 use crate::host;
 use crate::journal::Journal;
 use crate::manifest::{Manifest, State};
 use crate::matrix::{Facts, Matrix};
+use crate::preset::Preset;
 use crate::progress::say;
 use crate::report::Run;
 use crate::result::{CellParams, ResultRecord};
@@ -30,6 +31,8 @@ Examples:
       adaptive against inline and workqueue on this machine as a model, measured first
   crypt-bench simulate --machine server-64 --devices 24 --device model:nvme --depth 32
       24 drives on 64 cores
+  crypt-bench simulate --preset dorminy-optane
+      a published table of dm-crypt with and without workqueues, on the published hardware as a model
   crypt-bench calibrate -o here.toml && crypt-bench simulate --machine here.toml --out simulated
   crypt-bench report simulated
       results are those of `matrix`, marked as simulated";
@@ -44,9 +47,20 @@ pub struct Args {
     #[command(flatten)]
     definition: Definition,
 
-    /// The machine: a TOML file, or two-cores, server-64 or server-256 [default: this one, calibrated now]
+    /// The machine: a TOML file, or the name of one in benches/machines, as two-cores, server-64, server-256
+    /// [default: that of --preset; else this one, calibrated now]
     #[arg(long, value_name = "FILE.toml", help_heading = "Axes")]
     machine: Option<PathBuf>,
+
+    /// Simulate a published table on the machine that it was measured on, its figures beside the simulated ones;
+    /// list says which there are. Axes given here pick its rows, as in `matrix`
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "matrix",
+        help_heading = "Axes"
+    )]
+    preset: Option<String>,
 
     /// Definition to start from: a TOML file, or the name of a preset [default: simulate]
     #[arg(
@@ -71,10 +85,17 @@ pub struct Args {
 /// # Errors
 /// Bad input (nothing was written then), or an interruption by the user.
 pub fn run(args: &Args) -> Outcome {
-    let definition = args.definition()?;
-    let machine = args.machine()?;
+    if args.preset.as_deref() == Some(matrix::LIST) {
+        return output::write_stdout(&matrix::presets()?);
+    }
+    let preset = args.preset()?;
+    let definition = args.definition(preset.as_ref())?;
+    let machine = args.machine(preset.as_ref())?;
     let matrix = plan(&definition, &machine)?;
-    let mut manifest = manifest(&definition, &matrix, &machine)?;
+    let mut manifest = Manifest {
+        preset: args.preset.clone(),
+        ..manifest(&definition, &matrix, &machine)?
+    };
     // Not before what is read, where the first signal has to end a wait for a pipe.
     let stop = interrupt::flag()?;
     let out = args.out.clone().unwrap_or_else(matrix::default_folder);
@@ -109,16 +130,25 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn definition(&self) -> Outcome<Definition> {
-        let base = Definition::load(&self.matrix).map_err(Failure::Usage)?;
+    fn preset(&self) -> Outcome<Option<Preset>> {
+        let name = self.preset.as_deref();
+        name.map(Preset::named).transpose().map_err(Failure::Usage)
+    }
+
+    fn definition(&self, preset: Option<&Preset>) -> Outcome<Definition> {
+        let base = match preset {
+            Some(preset) => preset.plan.simulation(),
+            None => Definition::load(&self.matrix).map_err(Failure::Usage)?,
+        };
         let fallback = Definition::fallback().map_err(Failure::Internal)?;
         Ok(self.definition.clone().over(base).over(fallback))
     }
 
-    fn machine(&self) -> Outcome<Machine> {
-        match &self.machine {
-            Some(file) => Machine::load(file).map_err(Failure::Usage),
-            None => {
+    fn machine(&self, preset: Option<&Preset>) -> Outcome<Machine> {
+        match (&self.machine, preset) {
+            (Some(file), _) => Machine::load(file).map_err(Failure::Usage),
+            (None, Some(preset)) => Machine::named(&preset.plan.machine).map_err(Failure::Internal),
+            (None, None) => {
                 say("calibrating this machine");
                 crate::calibrate::measure().map_err(Failure::Internal)
             }

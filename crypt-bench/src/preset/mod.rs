@@ -6,11 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+mod claim;
+mod misses;
 mod published;
 mod quantity;
 
 use serde::Deserialize;
 
+pub use claim::{Claim, Way};
+pub use misses::explanations;
 pub use published::{Figure, Observation};
 pub use quantity::{Measure, Quantity};
 
@@ -19,7 +23,7 @@ use crate::definition::quantity::{Count, Size};
 use crate::result::CellParams;
 
 /// Every preset: name, definition, published table.
-const TEXTS: [(&str, &str, &str); 7] = [
+const TEXTS: [(&str, &str, &str); 8] = [
     (
         "dorminy-ssd",
         include_str!("../../../benches/presets/dorminy-ssd.toml"),
@@ -38,6 +42,11 @@ const TEXTS: [(&str, &str, &str); 7] = [
     (
         "lemoal-mixed",
         include_str!("../../../benches/presets/lemoal-mixed.toml"),
+        include_str!("../../../benches/published/lemoal-observations.csv"),
+    ),
+    (
+        "lemoal-null-blk",
+        include_str!("../../../benches/presets/lemoal-null-blk.toml"),
         include_str!("../../../benches/published/lemoal-observations.csv"),
     ),
     (
@@ -61,6 +70,8 @@ const TEXTS: [(&str, &str, &str); 7] = [
 pub const DEFAULT_COLUMN: &str = "default";
 /// The column whose change against the default is shown.
 pub const CHANGED_COLUMN: &str = "no_workqueue";
+/// The column of the device by itself.
+pub const RAW_COLUMN: &str = "raw";
 
 /// A published table and how it is measured again.
 #[derive(Clone, Debug)]
@@ -106,8 +117,24 @@ pub struct Plan {
     /// What is shown of each.
     #[serde(default)]
     pub show: Vec<Show>,
+    /// What was published in words, as far as it can be held against results.
+    #[serde(default)]
+    pub claim: Vec<Claim>,
+    /// The machine that stands for the published hardware in simulations: a name in `benches/machines`.
+    pub machine: String,
     /// What to measure; its policies are those of the columns.
     pub matrix: Definition,
+    /// What is different where it is simulated, where time and size cost nothing.
+    #[serde(default)]
+    pub simulated: Definition,
+}
+
+impl Plan {
+    /// What to simulate.
+    #[must_use]
+    pub fn simulation(&self) -> Definition {
+        self.simulated.clone().over(self.matrix.clone())
+    }
 }
 
 /// A column of the table.

@@ -24,8 +24,14 @@ pub struct Figure {
 }
 
 /// Something that was published in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
+    /// The row's `id`; empty without.
+    pub row: String,
+    /// The figures with and without workqueues, where both are there.
+    pub pair: Option<(f64, f64)>,
+    /// What they are of; `None` where the table has them as a relation only.
+    pub measure: Option<Measure>,
     /// Under which circumstances.
     pub setting: String,
     /// What was concluded, with the figures where there are some.
@@ -156,8 +162,8 @@ fn figures_of(row: &Row<'_>) -> Result<Vec<Figure>, String> {
 /// What a heading says: the column, where it names one, and the quantity.
 fn quantity<'a>(row: &Row<'_>, heading: &'a str) -> Option<(Option<&'a str>, Measure)> {
     // A table of observations has its units in a field.
-    if let Some(unit) = row.get("unit") {
-        let measure = unit.to_lowercase().replace('/', "_").parse().ok()?;
+    if row.get("unit").is_some() {
+        let measure = unit(row)?;
         let is_column = ["workqueue", "no_workqueue"].contains(&heading);
         return is_column.then_some((Some(heading), measure));
     }
@@ -174,12 +180,21 @@ fn quantity<'a>(row: &Row<'_>, heading: &'a str) -> Option<(Option<&'a str>, Mea
     })
 }
 
+/// The quantity that a row of observations has its figures in.
+fn unit(row: &Row<'_>) -> Option<Measure> {
+    let unit = row.get("unit")?;
+    unit.to_lowercase().replace('/', "_").parse().ok()
+}
+
 /// A conclusion with its figures, or the note beside a figure.
 fn observation(row: &Row<'_>) -> Option<Observation> {
     let field = |name: &str| row.get(name).unwrap_or_default();
     let Some(conclusion) = row.get("conclusion") else {
         let note = row.get("note").filter(|note| !note.is_empty())?;
         return Some(Observation {
+            row: field("id").to_owned(),
+            pair: None,
+            measure: None,
             setting: format!("{}, {}", field("rw"), field("target")),
             words: note.to_owned(),
         });
@@ -197,7 +212,11 @@ fn observation(row: &Row<'_>) -> Option<Observation> {
             field("unit")
         ),
     };
+    let value = |name: &str| field(name).parse().ok().filter(|value: &f64| *value > 0.0);
     Some(Observation {
+        row: field("id").to_owned(),
+        pair: value("workqueue").zip(value("no_workqueue")),
+        measure: unit(row),
         setting: field("setting").to_owned(),
         words: figures + conclusion,
     })

@@ -92,7 +92,9 @@ fn each_row_is_measured_in_every_column() {
 /// Every figure of the tables belongs to a measured cell, and only to one.
 #[test]
 fn each_published_figure_stands_beside_its_cell_once() {
-    for preset in presets().into_iter().filter(|preset| !preset.plan.maps) {
+    let has_figures =
+        |preset: &Preset| preset.plan.show.iter().any(|show| show.published.is_some());
+    for preset in presets().into_iter().filter(has_figures) {
         let cells = cells(&preset);
         let mut seen = 0;
         for show in &preset.plan.show {
@@ -195,6 +197,58 @@ fn words_are_published_too() {
         mixed[0].words
     );
     assert_eq!(observations("lemoal-heatmap").len(), 7);
+}
+
+/// A statement in words is about one workload, and goes the way that its figures go.
+#[test]
+fn each_claim_is_about_one_workload() {
+    let mut rows = Vec::new();
+    for preset in presets() {
+        let workloads: std::collections::BTreeSet<CellParams> = cells(&preset)
+            .iter()
+            .map(CellParams::without_policy)
+            .collect();
+        for claim in &preset.plan.claim {
+            let about = workloads.iter().filter(|cell| claim.is_of(cell)).count();
+            assert_eq!(about, 1, "{}: {claim:?}", preset.name);
+            let mut observations = preset.observations.iter();
+            assert!(observations.any(|seen| seen.row == claim.row), "{claim:?}");
+            let way = match claim.published(&preset) {
+                Some(ratio) if ratio > 1.0 => Way::Higher,
+                Some(_) => Way::Lower,
+                None => claim.way,
+            };
+            assert!(claim.way == way || claim.way == Way::Equal, "{claim:?}");
+            rows.push((claim.row.clone(), claim.published(&preset)));
+        }
+    }
+    assert!(rows.contains(&("5".to_owned(), Some(1.0 / 3.0))));
+    assert!(
+        rows.contains(&("6".to_owned(), None)),
+        "its figures are of throughput"
+    );
+}
+
+#[test]
+fn every_explanation_is_of_a_published_change() {
+    let explanations = explanations().unwrap();
+    assert!(!explanations.is_empty());
+    for (id, why) in explanations {
+        let preset = Preset::named(id.split('/').next().unwrap()).unwrap();
+        let column = preset.plan.column.iter().any(|column| {
+            let part = format!("/{}/", column.name);
+            !column.published.is_empty() && id.contains(&part)
+        });
+        let shows = preset.plan.show.iter();
+        let shows = shows
+            .filter(|show| show.published.is_some())
+            .map(|show| show.measure);
+        let claims = preset.plan.claim.iter().map(|claim| claim.measure);
+        let measure = shows
+            .chain(claims)
+            .any(|measure| id.ends_with(measure.name));
+        assert!(column && measure && why.len() > 40, "{id}");
+    }
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 /// `text` broken at spaces into lines of at most `width`, with a line end.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     for word in plain(text).split(' ') {

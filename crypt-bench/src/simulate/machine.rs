@@ -5,15 +5,19 @@
 
 #![forbid(unsafe_code)]
 
+mod hand_off;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use hand_off::HandOff;
+
 use crate::input;
 
 /// The machines that come with the program, by name.
-pub const PRESETS: [(&str, &str); 3] = [
+pub const PRESETS: [(&str, &str); 8] = [
     (
         "two-cores",
         include_str!("../../../benches/machines/two-cores.toml"),
@@ -25,6 +29,26 @@ pub const PRESETS: [(&str, &str); 3] = [
     (
         "server-256",
         include_str!("../../../benches/machines/server-256.toml"),
+    ),
+    (
+        "dorminy-host",
+        include_str!("../../../benches/machines/dorminy-host.toml"),
+    ),
+    (
+        "dorminy-optane-host",
+        include_str!("../../../benches/machines/dorminy-optane-host.toml"),
+    ),
+    (
+        "korchagin-vm",
+        include_str!("../../../benches/machines/korchagin-vm.toml"),
+    ),
+    (
+        "cloudflare-server",
+        include_str!("../../../benches/machines/cloudflare-server.toml"),
+    ),
+    (
+        "lemoal-xeon",
+        include_str!("../../../benches/machines/lemoal-xeon.toml"),
     ),
 ];
 
@@ -137,34 +161,6 @@ pub enum WakesBy {
     Timer,
 }
 
-/// Hand-offs between threads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct HandOff {
-    /// What it costs the thread that hands off, and takes the result back.
-    pub self_ns: f64,
-    /// What waking a sleeper costs it on top.
-    pub wake_self_ns: f64,
-    /// The same where the sleeper's CPU is in a deeper sleep: in a virtual machine the interrupt that ends it
-    /// goes through the host.
-    pub wake_asleep_self_ns: f64,
-    /// Until a thread that is awake begins.
-    pub awake_ns: f64,
-    /// How long an idle CPU is quick to wake, because it only dozes: the kernel's or the hypervisor's
-    /// polling before a halt.
-    #[serde(default)]
-    pub doze_ns: f64,
-    /// Until a sleeper begins whose CPU dozes, or is busy with another thread and not that of who wakes it:
-    /// what an interrupt to another CPU takes.
-    #[serde(default)]
-    pub dozing_ns: f64,
-    /// Until a sleeper begins whose CPU is in a deeper sleep: quantiles at equal steps from the shortest to the
-    /// longest.
-    pub asleep_ns: Vec<f64>,
-    /// How long an idle worker looks for work before it sleeps.
-    pub spin_ns: f64,
-}
-
 /// How threads share CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -198,6 +194,18 @@ impl Machine {
             }
         };
         Self::parse(&text).map_err(|error| format!("{shown}: {error}"))
+    }
+
+    /// The preset of this name.
+    ///
+    /// # Errors
+    /// An unknown name, with those there are.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let preset = PRESETS.iter().find(|(preset, _)| *preset == name);
+        let names = || PRESETS.map(|(name, _)| name).join(", ");
+        let (_, text) =
+            preset.ok_or_else(|| format!("there is no machine {name}; there are {}", names()))?;
+        Self::parse(text).map_err(|error| format!("{name}: {error}"))
     }
 
     /// Parses and checks a machine.
@@ -263,12 +271,7 @@ impl Machine {
             let share = cpu.smt_share;
             return Err(format!("cpu: smt-share {share} is outside 0..=1"));
         }
-        let quantiles = &self.hand_off.asleep_ns;
-        if quantiles.is_empty() || !quantiles.is_sorted() {
-            return Err(
-                "hand-off: asleep-ns needs quantiles in rising order, or one figure".to_owned(),
-            );
-        }
+        self.hand_off.check()?;
         self.figures().try_for_each(|(what, value)| {
             if (0.0..1e12).contains(&value) {
                 Ok(())
@@ -314,6 +317,7 @@ impl Machine {
             ("hand-off: doze-ns", hand_off.doze_ns),
             ("hand-off: dozing-ns", hand_off.dozing_ns),
             ("hand-off: spin-ns", hand_off.spin_ns),
+            ("hand-off: sort-ns", hand_off.sort_ns),
             ("scheduler: switch-ns", scheduler.switch_ns),
             ("scheduler: slice-ns", scheduler.slice_ns),
         ];
@@ -321,36 +325,6 @@ impl Machine {
         let quantiles = quantiles.map(|&ns| ("hand-off: asleep-ns".to_owned(), ns));
         let others = others.into_iter().map(|(what, ns)| (what.to_owned(), ns));
         ciphers.chain(others).chain(quantiles)
-    }
-}
-
-impl HandOff {
-    /// The mean time until a sleeper begins.
-    #[must_use]
-    pub fn asleep_ns_mean(&self) -> f64 {
-        // Between two quantiles a time is as likely as any other.
-        let ends = self
-            .asleep_ns
-            .windows(2)
-            .map(|pair| (pair[0] + pair[1]) / 2.0);
-        let steps = self.asleep_ns.len().saturating_sub(1);
-        match (steps, self.asleep_ns.first()) {
-            (0, first) => first.copied().unwrap_or(0.0),
-            (steps, _) => ends.sum::<f64>() / steps as f64,
-        }
-    }
-
-    /// The time that a share `at` (0 to 1) of all wake-ups stays below.
-    #[must_use]
-    pub fn asleep_ns_at(&self, at: f64) -> f64 {
-        let steps = self.asleep_ns.len().saturating_sub(1) as f64;
-        let place = at.clamp(0.0, 1.0) * steps;
-        let below = place as usize;
-        let Some(&low) = self.asleep_ns.get(below) else {
-            return 0.0;
-        };
-        let high = self.asleep_ns.get(below + 1).copied().unwrap_or(low);
-        low + (high - low) * place.fract()
     }
 }
 
@@ -395,6 +369,11 @@ mod tests {
             ("asleep-ns", "asleep-ns = [3.0, 2.0]", "rising"),
             ("asleep-ns", "asleep-ns = []", "asleep-ns"),
             ("slice-ns", "slices-ns = 1", "slices-ns"),
+            (
+                "spin-ns",
+                "spin-ns = 0.0\nwrites-at-device = 0",
+                "writes-at-device 0",
+            ),
         ] {
             let message = wrong(from, to);
             assert!(message.contains(named), "{message}");

@@ -196,7 +196,10 @@ impl<'a> Plan<'a> {
                 .map(|worker| Worker::new(cast.issuers + worker, worker))
                 .collect(),
             writers: (0..cast.writers)
-                .map(|volume| Writer::new(cast.issuers + cast.workers + volume, volume))
+                .map(|volume| {
+                    let actor = cast.issuers + cast.workers + volume;
+                    Writer::new(actor, volume, self.machine.hand_off.writes_at_device)
+                })
                 .collect(),
             scene: Scene::new(cast, props),
             turns: 0,

@@ -278,7 +278,8 @@ impl<'a> Scene<'a> {
 
     /// Whether a thread may look for work without taking a CPU from another.
     pub(super) fn may_spin(&self, actor: Actor) -> bool {
-        self.pool.may_spin() && !self.cores.is_wanted(actor)
+        let spins = self.machine.hand_off.spin_ns > 0.0;
+        spins && self.pool.may_spin() && !self.cores.is_wanted(actor)
     }
 
     /// Ends the spins of as many threads as there are parts for.

@@ -5,7 +5,10 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::definition::Definition;
 use crate::definition::quantity::Rate;
+use crate::matrix::{Facts, Matrix};
+use crate::preset::Preset;
 use crate::result::Rw;
 use crate::testing::cell;
 
@@ -56,6 +59,73 @@ fn the_same_seed_gives_the_same_nanoseconds() {
         };
         assert_ne!(stats(&cell), stats(&other));
     }
+}
+
+/// Every published table can be simulated on its machine, and comes out the same each time.
+#[test]
+fn every_preset_runs_on_its_machine_and_twice_the_same() {
+    for name in Preset::names() {
+        let preset = Preset::named(name).unwrap();
+        let machine = Machine::named(&preset.plan.machine).unwrap();
+        let cpus: Vec<u32> = (0..machine.cpus()).collect();
+        let facts = Facts {
+            cpus: &cpus,
+            size_bytes: &|_| None,
+        };
+        let definition = preset.plan.simulation();
+        let definition = definition.over(Definition::fallback().unwrap());
+        let plan = Matrix::new(&definition, &facts).unwrap().plan();
+        assert!(
+            plan.iter().all(|cell| check(&machine, cell).is_ok()),
+            "{name}"
+        );
+        let mut default = plan.into_iter().filter(|cell| cell.policy == "workqueue");
+        let cell = CellParams {
+            runtime_ms: 1,
+            ramp_ms: 0,
+            slice_us: None,
+            depth: 2,
+            jobs: 2,
+            ..default.next().unwrap()
+        };
+        let stats = |cell: &CellParams| {
+            let simulated = run(&machine, cell);
+            let window = &simulated.window;
+            (simulated.read.stats(window), simulated.write.stats(window))
+        };
+        assert_eq!(stats(&cell), stats(&cell), "{name}");
+        assert_ne!(stats(&cell), (None, None), "{name}");
+    }
+}
+
+/// A machine whose threads don't look for work before they sleep, as the kernel's.
+#[test]
+fn threads_that_never_spin_come_to_an_end() {
+    let mut machine = machine(4);
+    machine.hand_off.spin_ns = 0.0;
+    for rw in [Rw::RandRead, Rw::RandWrite] {
+        let cell = short("workqueue", rw, 4096, 64);
+        assert!(ios(&run(&machine, &cell)) > 100);
+    }
+}
+
+#[test]
+fn a_write_thread_that_sorts_has_less_time_for_its_device() {
+    let writes = |sort_ns: f64, writes_at_device: u32| {
+        let mut machine = machine(8);
+        machine.hand_off.sort_ns = sort_ns;
+        machine.hand_off.writes_at_device = writes_at_device;
+        let cell = CellParams {
+            device: "model:optane".to_owned(),
+            jobs: 4,
+            workers: 4,
+            ..short("workqueue", Rw::RandWrite, 4096, 64)
+        };
+        ios(&run(&machine, &cell))
+    };
+    let most = writes(0.0, 128);
+    assert!(writes(10_000.0, 128) < most / 2);
+    assert!(writes(0.0, 1) < most / 2, "one write at a time");
 }
 
 #[test]

@@ -64,8 +64,6 @@ impl Worker {
     }
 }
 
-/// Most writes of one write thread at its device, as in `crypt_core::exec`.
-const WRITES_AT_DEVICE: usize = 128;
 /// Most writes that wait for it.
 const WRITES_WAITING: usize = 1 << 20;
 
@@ -83,13 +81,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(actor: Actor, volume: usize) -> Self {
+    pub(super) fn new(actor: Actor, volume: usize, at_device: u32) -> Self {
+        let at_device = at_device as usize;
         Self {
             actor,
             volume,
             sorted: SortedWrites::new(WRITES_WAITING),
-            at_device: vec![None; WRITES_AT_DEVICE],
-            free: (0..WRITES_AT_DEVICE).rev().collect(),
+            at_device: vec![None; at_device],
+            free: (0..at_device).rev().collect(),
             pushing: None,
             asleep: true,
         }
@@ -164,6 +163,7 @@ impl Writer {
         self.at_device[token] = Some(posted);
         self.pushing = Some(token);
         let written_on = Some(posted.written_on);
-        Some(scene.push_ns(self.actor, self.volume, &posted.transfer, written_on))
+        let push_ns = scene.push_ns(self.actor, self.volume, &posted.transfer, written_on);
+        Some(scene.machine.hand_off.sort_ns + push_ns)
     }
 }

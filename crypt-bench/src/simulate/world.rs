@@ -98,6 +98,7 @@ impl World<'_> {
                     self.scene.now_ns = until_ns;
                 }
                 Turn::Spin(limit_ns) => {
+                    self.turns += 1;
                     self.scene.spins(actor, limit_ns);
                     return;
                 }

@@ -90,3 +90,56 @@ fn what_cannot_be_simulated_is_refused_and_nothing_is_written() {
         assert!(!place.path("results").exists(), "{arguments}");
     }
 }
+
+#[test]
+fn a_published_table_stands_beside_its_simulation_and_is_held_against_it() {
+    let place = Place::new();
+    let list = place.succeed("simulate --preset list");
+    assert!(
+        list.contains("simulated on: the machine dorminy-host"),
+        "{list}"
+    );
+    let short = "--bs 4k --runtime 5ms --ramp 2ms --repeats 2";
+    let shown = place.succeed(&format!(
+        "simulate --preset dorminy-optane {short} --out results"
+    ));
+    for part in [
+        "Simulated: on the machine dorminy-optane-host.",
+        "simulated",
+        "published     1256          1703    +36 %",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(place.manifest("results").environment.cpus, 12);
+    let held = place.succeed("published results --check");
+    assert!(
+        held.contains("dorminy-optane/randwrite-4k-128-4/no_workqueue/lat_us_p99"),
+        "{held}"
+    );
+    assert!(held.contains("2 of 2 published changes"), "{held}");
+
+    // Another machine is asked "what if"; what it misses has no explanation.
+    let script =
+        "simulate --preset cloudflare-brd --machine two-cores --runtime 5ms --ramp 1ms --out there";
+    let other = place.succeed(script);
+    assert!(
+        other.contains("Simulated: on the machine two-cores."),
+        "{other}"
+    );
+    place.succeed("simulate --machine two-cores --device null --bs 4k --depth 1 --runtime 2ms --ramp 1ms --out plain");
+    for (arguments, status, reason) in [
+        ("published plain", 2, "simulate --preset NAME"),
+        ("published nosuch", 2, "nosuch"),
+        ("simulate --preset nosuch", 2, "there is no such table"),
+        (
+            "simulate --preset dorminy-ssd --matrix smoke",
+            2,
+            "cannot be used with",
+        ),
+    ] {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(status), "{arguments}");
+        let error = text(&output.stderr);
+        assert!(error.contains(reason), "{arguments}: {error}");
+    }
+}

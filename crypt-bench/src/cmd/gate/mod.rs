@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-pub(super) mod options;
+mod options;
 mod run;
 mod verify;
 

@@ -24,6 +24,9 @@ pub(super) use args::default_folder;
 use plan::Plan;
 pub(super) use plan::started;
 
+/// What is given to `--preset` to see what there is.
+pub(super) const LIST: &str = "list";
+
 /// What is printed at the end of a run.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Shown {
@@ -42,7 +45,7 @@ pub struct Shown {
 /// # Errors
 /// Bad input (nothing was written then), a failure while measuring, or an interruption by the user.
 pub fn run(args: &Args) -> Outcome {
-    if args.preset.as_deref() == Some("list") {
+    if args.preset.as_deref() == Some(LIST) {
         return output::write_stdout(&presets()?);
     }
     let plan = Plan::prepare(args)?;
@@ -79,17 +82,19 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// What published tables there are, for people.
-fn presets() -> Outcome<String> {
+pub(super) fn presets() -> Outcome<String> {
     let mut text = String::new();
     for name in Preset::names() {
         let plan = Preset::named(name).map_err(Failure::Internal)?.plan;
         let devices = plan.matrix.device.iter().map(ToString::to_string);
         text += &format!(
-            "{name}\n    {}\n    published: {}\n    on: {}\n    measured on: {} (unless --device says another)\n",
+            "{name}\n    {}\n    published: {}\n    on: {}\n    measured on: {} (unless --device says another)\n    \
+             simulated on: the machine {} (unless --machine says another)\n",
             plan.title,
             plan.source,
             plan.hardware,
-            devices.collect::<Vec<_>>().join(", ")
+            devices.collect::<Vec<_>>().join(", "),
+            plan.machine,
         );
     }
     Ok(text)

@@ -19,17 +19,18 @@ pub fn json(sections: &[Section]) -> Value {
             "published_by": plan.source,
             "published_on": plan.hardware,
             "notes": plan.notes,
-            "tables": section.tables.iter().zip(shows).map(|(table, name)| table_json(table, name)).collect::<Vec<_>>(),
+            "simulated_on": section.simulated_on,
+            "tables": section.tables.iter().zip(shows).map(|(table, name)| table_json(section, table, name)).collect::<Vec<_>>(),
             "instant": section.instant.iter().map(instant_json).collect::<Vec<_>>(),
         })
     };
     sections.iter().map(one).collect()
 }
 
-fn table_json(table: &Table, name: &str) -> Value {
+fn table_json(section: &Section, table: &Table, name: &str) -> Value {
     let row = |row: &Row| {
         let mut object = serde_json::Map::new();
-        object.insert("figures".to_owned(), json!(label(row)));
+        object.insert("figures".to_owned(), json!(label(section, row)));
         for (key, text) in table.keys.iter().zip(&row.keys) {
             object.insert(key.clone(), json!(text));
         }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agreement;
 mod instant;
 mod machine;
 mod measured;
@@ -19,9 +20,11 @@ use super::grid::Cell;
 use super::maps;
 use super::metric::Metric;
 use super::model::Report;
+use crate::judge::VIRTUAL_CLOCK;
 use crate::preset::{CHANGED_COLUMN, DEFAULT_COLUMN, Preset, Show};
 use crate::result::CellParams;
 
+pub use agreement::{Agreement, Change, LEAST_NOISE, agreements, ratio_text};
 pub use instant::{Instant, Verdict};
 pub use machine::json;
 pub(super) use measured::measured;
@@ -38,6 +41,8 @@ pub struct Section {
     pub maps: Vec<HeatMap>,
     /// Throughput over slices of each row and column.
     pub instant: Vec<Instant>,
+    /// The simulated machine that the results are from; `None` where they were measured.
+    pub simulated_on: Option<String>,
 }
 
 /// One figure over rows and columns.
@@ -124,6 +129,12 @@ fn section(report: &Report<'_>, run: usize, preset: Preset) -> Section {
         } else {
             Vec::new()
         },
+        simulated_on: report
+            .runs
+            .get(run)
+            .map(|run| &run.manifest.environment)
+            .filter(|environment| environment.clock == VIRTUAL_CLOCK)
+            .map(|environment| environment.host.clone()),
         preset,
     }
 }

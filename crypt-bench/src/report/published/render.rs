@@ -29,7 +29,7 @@ pub fn text(sections: &[Section], style: Style) -> String {
         }
         for table in &section.tables {
             let _ = writeln!(text, "\n{}", table.title);
-            text += &aligned(&lines(table), style.width);
+            text += &aligned(&lines(section, table), style.width);
         }
         for map in &section.maps {
             text.push('\n');
@@ -61,7 +61,7 @@ pub fn markdown(sections: &[Section]) -> String {
                 text,
                 "\n**{}**\n\n{}",
                 safe(&table.title),
-                in_markdown(&lines(table))
+                in_markdown(&lines(section, table))
             );
         }
         for map in &section.maps {
@@ -94,7 +94,7 @@ pub fn html(sections: &[Section]) -> String {
         }
         for table in &section.tables {
             let _ = writeln!(html, "<h3>{}</h3>", escape(&table.title));
-            html += &in_html(&lines(table), &table.title);
+            html += &in_html(&lines(section, table), &table.title);
         }
         html += "<div class=\"maps\">\n";
         for (number, map) in section.maps.iter().enumerate() {
@@ -124,11 +124,11 @@ pub fn html(sections: &[Section]) -> String {
     html
 }
 
-pub(super) fn label(row: &Row) -> &'static str {
-    if row.published {
-        "published"
-    } else {
-        "measured"
+pub(super) fn label(section: &Section, row: &Row) -> &'static str {
+    match (row.published, &section.simulated_on) {
+        (true, _) => "published",
+        (false, Some(_)) => "simulated",
+        (false, None) => "measured",
     }
 }
 
@@ -142,7 +142,11 @@ fn about(section: &Section) -> Vec<String> {
             plan.source, plan.hardware
         ),
         format!(
-            "Measured: here. {}.",
+            "{}. {}.",
+            match &section.simulated_on {
+                Some(machine) => format!("Simulated: on the machine {machine}"),
+                None => "Measured: here".to_owned(),
+            },
             plan.column
                 .iter()
                 .map(|column| format!("{} = {}", column.name, column.policy))
@@ -161,7 +165,7 @@ fn remarks(section: &Section) -> Vec<String> {
         .collect()
 }
 
-fn lines(table: &Table) -> Lines {
+fn lines(section: &Section, table: &Table) -> Lines {
     let headings = table.keys.iter().cloned();
     let row = |row: &Row| {
         // A published row belongs to the one above it.
@@ -174,7 +178,8 @@ fn lines(table: &Table) -> Lines {
         };
         let figures = row.cells.iter().map(|field| field.text.clone());
         let keys = row.keys.iter().map(key);
-        let fields = keys.chain([label(row).to_owned()]).chain(figures).collect();
+        let label = label(section, row).to_owned();
+        let fields = keys.chain([label]).chain(figures).collect();
         (row.published, fields)
     };
     Lines {
