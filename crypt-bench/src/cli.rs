@@ -39,6 +39,8 @@ enum Command {
     Gate(Box<cmd::gate::Args>),
     Merge(cmd::merge::Args),
     Published(cmd::published::Args),
+    Noise(Box<cmd::noise::Args>),
+    Doctor(cmd::doctor::Args),
 }
 
 /// Why a command ended early.
@@ -120,6 +122,8 @@ pub fn main() -> ExitCode {
         Command::Gate(args) => cmd::gate::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Published(args) => cmd::published::run(&args),
+        Command::Noise(args) => cmd::noise::run(&args),
+        Command::Doctor(args) => cmd::doctor::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -160,6 +160,7 @@ pub fn hex(bytes: &[u8]) -> String {
 pub struct Counters {
     cpu: CpuTime,
     stolen_ticks: u64,
+    idle_ticks: u64,
     all_ticks: u64,
 }
 
@@ -169,7 +170,7 @@ impl Counters {
     pub fn now() -> Self {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let (user_s, system_s) = process_ticks(&text("/proc/self/stat"));
-        let (stolen_ticks, all_ticks) = machine_ticks(&text("/proc/stat"));
+        let (stolen_ticks, idle_ticks, all_ticks) = machine_ticks(&text("/proc/stat"));
         Self {
             cpu: CpuTime {
                 total_s: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9,
@@ -177,6 +178,7 @@ impl Counters {
                 system_s,
             },
             stolen_ticks,
+            idle_ticks,
             all_ticks,
         }
     }
@@ -194,12 +196,24 @@ impl Counters {
     /// Share of all processor time that the hypervisor took since an earlier moment, in percent.
     #[must_use]
     pub fn steal_percent_since(&self, earlier: &Self) -> f64 {
+        self.percent_since(earlier, |counters| counters.stolen_ticks)
+    }
+
+    /// Share of all processor time that was neither idle nor spent waiting for I/O since an earlier moment, in percent.
+    #[must_use]
+    pub fn busy_percent_since(&self, earlier: &Self) -> f64 {
+        self.percent_since(earlier, |counters| {
+            counters.all_ticks.saturating_sub(counters.idle_ticks)
+        })
+    }
+
+    fn percent_since(&self, earlier: &Self, of: fn(&Self) -> u64) -> f64 {
         let all = self.all_ticks.saturating_sub(earlier.all_ticks);
-        let stolen = self.stolen_ticks.saturating_sub(earlier.stolen_ticks);
+        let part = of(self).saturating_sub(of(earlier));
         if all == 0 {
             0.0
         } else {
-            100.0 * stolen as f64 / all as f64
+            100.0 * part as f64 / all as f64
         }
     }
 }
@@ -245,8 +259,8 @@ fn process_ticks(stat: &str) -> (f64, f64) {
     (seconds(11), seconds(12))
 }
 
-/// Stolen and total ticks of all CPUs in `/proc/stat`.
-fn machine_ticks(stat: &str) -> (u64, u64) {
+/// Stolen, idle and total ticks of all CPUs in `/proc/stat`.
+fn machine_ticks(stat: &str) -> (u64, u64, u64) {
     let line = stat.lines().next().unwrap_or("");
     let ticks: Vec<u64> = line
         .split_whitespace()
@@ -254,8 +268,8 @@ fn machine_ticks(stat: &str) -> (u64, u64) {
         .map(|ticks| ticks.parse().unwrap_or(0))
         .collect();
     // user nice system idle iowait irq softirq steal; guest time is part of user time.
-    let steal = ticks.get(7).copied().unwrap_or(0);
-    (steal, ticks.iter().take(8).sum())
+    let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+    (at(7), at(3) + at(4), ticks.iter().take(8).sum())
 }
 
 fn governor() -> Option<String> {
@@ -323,15 +337,18 @@ mod tests {
             "cpu 20 0 20 140 0 0 0 20 9 9",
         );
         let counters = |stat| {
-            let (stolen_ticks, all_ticks) = machine_ticks(stat);
+            let (stolen_ticks, idle_ticks, all_ticks) = machine_ticks(stat);
             Counters {
                 stolen_ticks,
+                idle_ticks,
                 all_ticks,
                 ..Counters::default()
             }
         };
         let percent = counters(after).steal_percent_since(&counters(before));
         assert_eq!(percent, 10.0);
-        assert_eq!(machine_ticks(""), (0, 0));
+        let busy = counters(after).busy_percent_since(&counters(before));
+        assert_eq!(busy, 30.0);
+        assert_eq!(machine_ticks(""), (0, 0, 0));
     }
 }

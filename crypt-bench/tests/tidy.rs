@@ -53,8 +53,9 @@ const BENCH_ORDER: &[&[&str]] = &[
     ],
     &["cell"],
     &["run", "simulate", "calibrate", "report"],
-    &["score", "diff", "merge"],
+    &["score", "diff", "merge", "doctor"],
     &["gate"],
+    &["noise"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],
 ];

@@ -24,9 +24,10 @@ use quantity::{Count, CpuList, Rate, Size, Time};
 pub use shard::Shard;
 
 /// The definitions that come with the program, by name.
-pub const PRESETS: [(&str, &str); 6] = [
+pub const PRESETS: [(&str, &str); 7] = [
     ("default", include_str!("../../../benches/default.toml")),
     ("flags", include_str!("../../../benches/flags.toml")),
+    ("gate", include_str!("../../../benches/gate.toml")),
     ("hand-off", include_str!("../../../benches/hand-off.toml")),
     ("policy", include_str!("../../../benches/policy.toml")),
     ("simulate", include_str!("../../../benches/simulate.toml")),

@@ -237,6 +237,13 @@ fn taking_turns(first: &CellSummary<'_>, second: &CellSummary<'_>) -> Option<Vec
 }
 
 impl Change {
+    /// Figures of (first, second) of each block, or of repeats in their order where the runs did not take turns.
+    pub fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.second_by_first
+            .iter()
+            .map(|(second, first)| (*first, *second))
+    }
+
     fn new(metric: Metric, sides: [&CellSummary<'_>; 2], blocks: Option<&[(u32, u32)]>) -> Self {
         let [first, second] = sides.map(|cell| cell.trusted_values(metric));
         let medians = [&first, &second].map(|values| median(values.values().copied().collect()));

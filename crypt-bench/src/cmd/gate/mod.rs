@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-mod options;
+pub(super) mod options;
 mod run;
 mod verify;
 

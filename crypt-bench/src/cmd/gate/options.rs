@@ -15,9 +15,9 @@ use crate::report::metric::Metric;
 /// What is judged where nothing is said.
 const USUAL: [Metric; 2] = [Metric::Throughput, Metric::LatP99];
 
-/// Options of every gate.
+/// What is judged, and what is allowed.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Shared {
+pub(in crate::cmd) struct Allowed {
     /// What to judge: bw_bytes_per_s, iops, lat_ns_mean, lat_ns_p50, lat_ns_p99, lat_ns_p99_9
     /// [default: bw_bytes_per_s,lat_ns_p99]
     #[arg(long, value_delimiter = ',', value_name = "METRIC,..", value_parser = parse_metric, help_heading = "Rules")]
@@ -27,6 +27,13 @@ pub(super) struct Shared {
     /// [default: 5%, percentiles from p99 on 20%]
     #[arg(long, value_name = "[METRIC=]PERCENT", value_parser = parse_allowance, help_heading = "Rules")]
     max_regress: Vec<Allowance>,
+}
+
+/// Options of every gate.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Shared {
+    #[command(flatten)]
+    allowed: Allowed,
 
     /// Fewest repeats of a cell in each run
     #[arg(long, value_name = "N", default_value_t = LEAST_REPEATS, help_heading = "Rules")]
@@ -83,56 +90,54 @@ pub(super) struct Outputs<'a> {
 /// A path, and what makes its text.
 type Document<'a> = (&'a PathBuf, String);
 
-impl Shared {
-    /// What is allowed.
+impl Allowed {
+    /// Metrics, each with the share by which it may get worse.
     ///
     /// # Errors
     /// An allowance for a metric that is not judged.
-    pub(super) fn policy(&self) -> Outcome<Policy> {
+    pub(in crate::cmd) fn metrics(&self) -> Outcome<Vec<(Metric, f64)>> {
         let metrics = if self.metric.is_empty() {
             USUAL.to_vec()
         } else {
             self.metric.clone()
         };
-        let stray = self
-            .max_regress
-            .iter()
-            .filter_map(|one| one.metric)
-            .find(|one| !metrics.contains(one));
-        if let Some(metric) = stray {
+        let named = self.max_regress.iter().filter_map(|one| one.metric);
+        if let Some(metric) = named.clone().find(|one| !metrics.contains(one)) {
             let key = metric.key();
             return Err(Failure::usage(format!(
                 "--max-regress {key}=..: {key} is not judged; add it to --metric"
             )));
         }
         let last = |metric: Option<Metric>| {
-            self.max_regress
+            let mut of_metric = self
+                .max_regress
                 .iter()
                 .rev()
-                .find(|one| one.metric == metric)
-                .map(|one| one.share)
+                .filter(|one| one.metric == metric);
+            of_metric.next().map(|one| one.share)
         };
         let share = |metric: Metric| {
             last(Some(metric))
                 .or_else(|| last(None))
                 .unwrap_or_else(|| gate::usual_share(metric))
         };
+        Ok(metrics
+            .into_iter()
+            .map(|metric| (metric, share(metric)))
+            .collect())
+    }
+}
+
+impl Shared {
+    /// By what is judged.
+    ///
+    /// # Errors
+    /// As [`Allowed::metrics`].
+    pub(super) fn policy(&self) -> Outcome<Policy> {
         Ok(Policy {
-            metrics: metrics
-                .into_iter()
-                .map(|metric| (metric, share(metric)))
-                .collect(),
+            metrics: self.allowed.metrics()?,
             least_repeats: self.least_repeats,
         })
-    }
-
-    /// Number of metrics that are judged.
-    pub(super) fn metrics(&self) -> usize {
-        if self.metric.is_empty() {
-            USUAL.len()
-        } else {
-            self.metric.len()
-        }
     }
 
     /// Puts a verdict that is no pass wherever one is going to be written: what an older gate left there must not
@@ -233,7 +238,7 @@ fn parse_allowance(text: &str) -> Result<Allowance, String> {
 ///
 /// # Errors
 /// Anything else, with what to write.
-pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
+pub(in crate::cmd) fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text
         .strip_suffix('%')
         .ok_or("write it with its sign, as in 5%")?;
