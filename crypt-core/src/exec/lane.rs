@@ -196,26 +196,29 @@ impl Lane {
     }
 
     /// Runs one queued part, of this or another queue, on the calling thread; `false` where none is
-    /// queued. `same_cpu` work is left to its own worker.
+    /// queued, or where another queue's thread is bound to the same CPU and has work of its own for it.
+    /// `same_cpu` work is left to its own worker.
     pub fn assist(&mut self) -> bool {
-        let assisted = self.pool.shared().assist();
+        let pool = self.pool.shared();
+        let assisted = !pool.presence.is_crowded(&self.seat) && pool.assist();
         self.rested |= assisted;
         assisted
     }
 
-    /// Looks for results for as long as a worker would spin, where works are out and a core would
+    /// Looks for results for as long as a worker would spin, where works are out and the core would
     /// be idle otherwise. Returns whether something can be collected or assisted with. Cheaper than
     /// a sleep for work that ends within microseconds.
     #[must_use]
     pub fn spin(&mut self) -> bool {
         let (pool, mailbox) = (self.pool.shared(), &self.tasks.context().mailbox);
-        if self.outstanding == 0 || !pool.may_spin(pool.clock().now_ns()) {
+        let may_spin = |now_ns| pool.may_spin(now_ns) && !pool.presence.is_crowded(&self.seat);
+        if self.outstanding == 0 || !may_spin(pool.clock().now_ns()) {
             return false;
         }
         self.rested |= mailbox.is_empty();
         let mut spinner = Spinner::new(pool.clock(), pool.spin_ns());
         while mailbox.is_empty() && !pool.has_queued() {
-            if !spinner.goes_on(|now_ns| pool.may_spin(now_ns)) {
+            if !spinner.goes_on(may_spin) {
                 return false;
             }
         }
