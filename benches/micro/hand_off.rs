@@ -194,6 +194,7 @@ const COSTS: Costs = Costs {
     handoff_asleep_ns: 30_000.0,
     handoff_self_ns: 150.0,
     wake_self_ns: 3_000.0,
+    device_ns: 0.0,
     write_ns_per_byte: 0.0,
 };
 

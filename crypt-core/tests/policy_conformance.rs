@@ -64,6 +64,7 @@ fn any_costs() -> impl Strategy<Value = Costs> {
         any_cost(),
         any_cost(),
         any_cost(),
+        any_cost(),
     ]
     .prop_map(|c| Costs {
         encrypt_ns_per_byte: c[0],
@@ -73,6 +74,7 @@ fn any_costs() -> impl Strategy<Value = Costs> {
         handoff_self_ns: c[4],
         wake_self_ns: c[5],
         write_ns_per_byte: c[6],
+        device_ns: c[7],
     })
 }
 

@@ -188,6 +188,12 @@ impl Lane {
         self.pool.shared().presence.running(&mut self.seat);
     }
 
+    /// Says that the queue works, where it does so without [`Lane::load`] or a hand-off.
+    #[inline]
+    pub fn resume(&mut self) {
+        self.pool.shared().presence.running(&mut self.seat);
+    }
+
     /// Says that the queue has nothing in flight since `now_ns`: its thread may go on elsewhere,
     /// and soon does not count as needing a core. [`Lane::load`] and a hand-off say the contrary.
     #[inline]

@@ -33,7 +33,7 @@ use std::num::NonZeroU8;
 
 use crate::buffer::Area;
 use crate::error::{Errno, Error, ErrorKind, Result};
-use crate::exec::{Route, Span};
+use crate::exec::{PoolLoad, Route, Span};
 use crate::policy::{CostTracker, Costs, Outcome, Placement, Policy};
 use crate::request::{Flags, Op, Request};
 use crate::units::SECTOR_BYTES;
@@ -311,6 +311,10 @@ pub struct Pipeline {
     /// Whether the policy has a choice. Where there are no workers it is not asked, and has
     /// nothing to learn.
     chooses: bool,
+    /// The workers when they were last looked at.
+    seen: PoolLoad,
+    /// Batches that were kept since.
+    glances: u32,
 }
 
 /// What a pipeline keeps besides its slots, and can change while it looks at one.
@@ -343,6 +347,8 @@ impl Pipeline {
             costs: CostTracker::new(costs),
             jobs: Jobs::with_capacity(config.depth),
             chooses: false,
+            seen: PoolLoad::default(),
+            glances: 0,
         })
     }
 

@@ -37,10 +37,17 @@ impl Jobs {
         self.tokens.push(token);
     }
 
+    /// The jobs of the batch.
+    pub(super) fn look_up(&mut self, slots: &Slots) -> &[Job] {
+        let jobs = self.tokens.iter().map(|&token| slots.at(token).job);
+        self.jobs.clear();
+        self.jobs.extend(jobs);
+        &self.jobs
+    }
+
     /// Asks the policy once for the whole batch.
     pub(super) fn place(&mut self, slots: &Slots, policy: &mut dyn Policy, load: &Load) {
-        let jobs = self.tokens.iter().map(|&token| slots.at(token).job);
-        self.jobs.extend(jobs);
+        self.look_up(slots);
         self.placements.resize(self.jobs.len(), Placement::Inline);
         policy.place(&self.jobs, load, &mut self.placements);
     }

@@ -11,7 +11,11 @@ use super::slots::{Next, Slot, State};
 use super::{Action, ActionBuffer, Books, Event, Pipeline};
 use crate::error::Errno;
 use crate::exec::{PoolLoad, Route};
-use crate::policy::{Direction, Load, Placement, WriteRoute};
+use crate::policy::{Direction, Glance, Load, Placement, WriteRoute};
+
+/// Batches in a row that a policy may keep before the workers are looked at again, so that what it believes
+/// of hand-offs does not grow old.
+const GLANCES_PER_LOOK: u32 = 63;
 
 impl Pipeline {
     /// Advances every slot that the events speak of, and fills `out` with what to do.
@@ -54,6 +58,11 @@ impl Pipeline {
             }
             Event::DeviceDone { result, .. } => {
                 books.at_device -= 1;
+                // A device that any thread may call takes no time but that of its caller.
+                if self.chooses && !books.config.worker_writes {
+                    self.costs
+                        .observe_device(now_ns.saturating_sub(slot.device_since_ns));
+                }
                 slot.device_done(now_ns, result, &books.config, &mut books.counters)
             }
             Event::CryptDone {
@@ -109,16 +118,42 @@ impl Pipeline {
         if self.jobs.tokens().is_empty() {
             return;
         }
-        let workers = workers();
-        self.chooses = workers.workers > 0;
-        if self.chooses {
-            self.place_jobs(now_ns, &workers, out);
+        if self.keeps_jobs() {
+            self.run_inline(now_ns, out);
         } else {
-            for &token in self.jobs.tokens() {
-                self.books.run_inline(now_ns, self.slots.at_mut(token), out);
+            let workers = workers();
+            self.chooses = workers.workers > 0;
+            self.seen = workers;
+            if self.chooses {
+                self.place_jobs(now_ns, &workers, out);
+            } else {
+                self.run_inline(now_ns, out);
             }
         }
         self.jobs.clear();
+    }
+
+    /// Whether the policy keeps the batch inline without a look at the workers.
+    #[inline]
+    fn keeps_jobs(&mut self) -> bool {
+        if !self.chooses || self.glances == GLANCES_PER_LOOK {
+            self.glances = 0;
+            return false;
+        }
+        let glance = Glance {
+            in_flight: self.books.in_flight,
+            costs: self.seen.refine(self.costs.costs()),
+        };
+        let keeps = self.policy.keeps(self.jobs.look_up(&self.slots), &glance);
+        self.glances = if keeps { self.glances + 1 } else { 0 };
+        keeps
+    }
+
+    #[inline]
+    fn run_inline(&mut self, now_ns: u64, out: &mut ActionBuffer) {
+        for &token in self.jobs.tokens() {
+            self.books.run_inline(now_ns, self.slots.at_mut(token), out);
+        }
     }
 
     fn place_jobs(&mut self, now_ns: u64, workers: &PoolLoad, out: &mut ActionBuffer) {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::exec::PoolLoad;
-use crate::policy::{Job, Load, OffloadRules, WriteRoute};
+use crate::policy::{Glance, Job, Load, OffloadRules, WriteRoute};
 use crate::units::{ByteLength, SectorIndex};
 
 /// Places every job the same way.
@@ -566,4 +566,71 @@ proptest! {
         prop_assert_eq!(bench.pipeline.outstanding(), (0, 0));
         prop_assert_eq!(bench.pipeline.counters().stale_events, 0);
     }
+}
+
+/// Keeps every batch.
+#[derive(Debug)]
+struct Keeper;
+
+impl Policy for Keeper {
+    fn name(&self) -> String {
+        "keeper".into()
+    }
+    fn keeps(&mut self, jobs: &[Job], glance: &Glance) -> bool {
+        assert_eq!((jobs.len(), glance.in_flight), (1, 1));
+        true
+    }
+    fn place(&mut self, _: &[Job], _: &Load, _: &mut [Placement]) {}
+    fn observe(&mut self, _: &Outcome) {}
+    fn offload_rules(&self) -> OffloadRules {
+        OffloadRules::default()
+    }
+}
+
+#[test]
+fn workers_are_looked_at_now_and_then_where_the_policy_keeps_everything() {
+    let mut bench = Bench::inline();
+    bench.pipeline.set_policy(Box::new(Keeper));
+    let mut looks = Vec::new();
+    let token = bench.pipeline.claim().unwrap();
+    let mut token = Some(token);
+    for batch in 0..200 {
+        let submitted = token.take().unwrap();
+        let request = Request::new(Op::Read, SectorIndex::new(0), ByteLength::new(4096));
+        let submit = Event::Submit {
+            token: submitted,
+            request,
+            submitted_ns: batch,
+            in_place: false,
+        };
+        let done = Event::DeviceDone {
+            token: submitted,
+            result: Ok(4096),
+        };
+        let Bench {
+            pipeline, actions, ..
+        } = &mut bench;
+        actions.clear();
+        for event in [submit, done] {
+            pipeline.feed(batch, &event, actions);
+        }
+        let workers = PoolLoad {
+            workers: 2,
+            ..PoolLoad::default()
+        };
+        pipeline.place(
+            batch,
+            || {
+                looks.push(batch);
+                workers
+            },
+            actions,
+        );
+        assert!(completed(actions.actions()).is_some());
+        assert!(pipeline.finish(submitted, batch).is_some());
+        pipeline.release(submitted);
+        token = pipeline.claim();
+    }
+    assert_eq!(looks, [0, 64, 128, 192]);
+    assert_eq!(bench.pipeline.counters().inline, 200);
 }

@@ -13,7 +13,8 @@
 //! The estimate is for the queue's own thread. A worker first fetches the data from another core's
 //! cache, so a longer time there counts with w = 1/4096 only; a shorter one counts in full.
 //!
-//! What the device takes per byte of a write is followed in the same way, where workers write.
+//! What the device takes per byte of a write is followed in the same way, where workers write, and so is the
+//! time of a request at the device.
 //!
 //! What a hand-off costs is not learned here: the wait of a handed-off job is mostly what was queued
 //! before it. Workers measure that themselves, in the moments when nothing is.
@@ -66,6 +67,12 @@ impl CostTracker {
     pub fn observe_write(&mut self, len_bytes: u32, device_ns: u64) {
         let estimate = &mut self.costs.write_ns_per_byte;
         learn(estimate, device_ns, len_bytes, Placement::Inline);
+    }
+
+    /// Learns from a request that was at the device for `ns`.
+    #[inline]
+    pub fn observe_device(&mut self, ns: u64) {
+        follow(&mut self.costs.device_ns, ns as f32, CIPHER_WEIGHT);
     }
 
     /// The costs as known now.
@@ -131,6 +138,7 @@ mod tests {
         handoff_self_ns: 80.0,
         wake_self_ns: 3_000.0,
         write_ns_per_byte: 0.0,
+        device_ns: 0.0,
     };
 
     #[test]
@@ -181,6 +189,15 @@ mod tests {
         (0..200).for_each(|_| tracker.observe(&by_worker));
         assert!((tracker.costs().write_ns_per_byte - 1.0).abs() < 0.01);
         assert_eq!(tracker.costs().encrypt_ns_per_byte, 1.0);
+    }
+
+    #[test]
+    fn the_device_s_time_is_followed() {
+        let mut tracker = CostTracker::new(START);
+        (0..200).for_each(|_| tracker.observe_device(80_000));
+        assert!((tracker.costs().device_ns - 80_000.0).abs() < 10.0);
+        tracker.observe_device(u64::MAX);
+        assert!(tracker.costs().device_ns < 100_000.0);
     }
 
     #[test]

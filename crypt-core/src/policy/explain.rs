@@ -54,6 +54,8 @@ pub enum Reason {
     Exploring,
     /// Inline: a limit of the policy.
     Limit,
+    /// Inline: the device takes so long that a hand-off saves a request nothing to speak of.
+    Device,
     /// Offload: the workers' part of a backlog.
     Backlog,
     /// Offload: as [`Reason::Backlog`], where the queue's thread is the bottleneck.
@@ -95,7 +97,7 @@ impl From<Placement> for PlacementKind {
 
 impl Reason {
     /// Every reason, with its name in results and the way that it is a reason for.
-    pub const ALL: [(Self, &'static str, PlacementKind); 19] = [
+    pub const ALL: [(Self, &'static str, PlacementKind); 20] = [
         (Self::NoWorker, "no_worker", PlacementKind::Inline),
         (Self::UnknownCosts, "unknown_costs", PlacementKind::Inline),
         (Self::Small, "small", PlacementKind::Inline),
@@ -109,6 +111,7 @@ impl Reason {
         (Self::Tie, "tie", PlacementKind::Inline),
         (Self::Exploring, "exploring", PlacementKind::Inline),
         (Self::Limit, "limit", PlacementKind::Inline),
+        (Self::Device, "device", PlacementKind::Inline),
         (Self::Backlog, "backlog", PlacementKind::Offload),
         (Self::Bottleneck, "bottleneck", PlacementKind::Offload),
         (Self::ReadAhead, "readahead", PlacementKind::Offload),

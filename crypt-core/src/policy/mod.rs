@@ -81,6 +81,15 @@ pub struct Load {
     pub costs: Costs,
 }
 
+/// What the queue knows without a look at the workers, for [`Policy::keeps`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Glance {
+    /// Requests in flight on this queue, the jobs in question included.
+    pub in_flight: u32,
+    /// Measured costs.
+    pub costs: Costs,
+}
+
 /// Costs as measured at start and since, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Costs {
@@ -100,6 +109,9 @@ pub struct Costs {
     /// Device time of one byte that is written, where the worker that encrypted it can do that
     /// ([`WriteRoute::Worker`]); 0 where none can, and before the first write.
     pub write_ns_per_byte: f32,
+    /// Time of a request at the device, as the queue's thread saw it; 0 before the first, and where the device
+    /// takes no time but that of the thread that calls it.
+    pub device_ns: f32,
 }
 
 impl Costs {
@@ -164,6 +176,15 @@ pub struct Outcome {
 pub trait Policy: Send + fmt::Debug {
     /// Name for results, with flags: `workqueue:no_read_workqueue`.
     fn name(&self) -> String;
+
+    /// Whether a batch stays inline however busy the workers are. Asked first, since looking at them costs
+    /// more than small jobs are worth; where the answer is yes the batch counts as placed, else
+    /// [`Policy::place`] follows. Now and then it is left out. `glance` has what the queue knows by itself, with
+    /// hand-off costs as they were when the workers were last looked at.
+    fn keeps(&mut self, jobs: &[Job], glance: &Glance) -> bool {
+        let _ = (jobs, glance);
+        false
+    }
 
     /// Places a batch. `placements` has one entry per job, preset to [`Placement::Inline`].
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]);

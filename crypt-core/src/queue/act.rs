@@ -254,6 +254,14 @@ impl Hands {
         }
     }
 
+    /// Tells the workers that something is in flight.
+    #[inline]
+    pub(super) fn resume(&mut self) {
+        if let Workers::Lane(lane) = &mut self.workers {
+            lane.resume();
+        }
+    }
+
     /// Tells the workers that nothing is in flight.
     #[inline]
     pub(super) fn pause(&mut self) {

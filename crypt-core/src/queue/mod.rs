@@ -302,6 +302,7 @@ impl Queue {
         if actions.actions().is_empty() {
             return false;
         }
+        hands.resume();
         hands.execute(pipeline, actions, done);
         actions.clear();
         if pipeline.in_flight() == 0 {

@@ -76,6 +76,7 @@ impl Truth {
             handoff_self_ns: self.handoff_self_ns as f32,
             wake_self_ns: 0.0,
             write_ns_per_byte: 0.0,
+            device_ns: self.device_ns as f32,
         }
     }
 

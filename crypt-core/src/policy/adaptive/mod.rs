@@ -41,14 +41,16 @@
 //! ```text
 //! T = (c + a' h + j' H + n s) / (a' + j' + 1 / u)
 //! u = 1 + omega (requests in flight - 1);  a' = a / u;  j' = j / u
-//! n = sqrt(c / s), at least a' + j' + 1 / u and at most 8 times that
+//! n = sqrt(c / s), at least a' + j' + 1 / u and at most 8 times that; the least where other jobs follow
 //! j = as many sleepers as still begin before the job ends: c / H - a - 1, at most m - a
 //! L(split) = f (T + s + h) (h for the way back)
 //! ```
 //!
-//! n balances the cost of a part (s) against the imbalance at the end (a part's time, c / n). It does not
-//! matter how much is queued already: parts in the pool are taken by whoever is free first, this thread
-//! included. With omega = 1 each request counts on its share of the workers only; where that is no whole
+//! n balances the cost of a part (s) against the imbalance at the end (a part's time, c / n). A job that is not the
+//! last of its batch, or that others of this queue are at the workers before, has no such end: who is done with
+//! its part goes on with the next job, or the one that comes in place of an earlier, so it is split no further than
+//! there are hands. It does not matter how much is queued already: parts in the pool are taken by whoever is free
+//! first, this thread included. With omega = 1 each request counts on its share of the workers only; where that is no whole
 //! helper it is not split but a job like others. Nobody helps with a `HIPRI` job, whose submitter polls, so
 //! there the 1 / u in the divisor is missing. f is what splits were seen to take, for each size and direction,
 //! over what T + s + h says; it is 1 for a job that is not alone in flight.
@@ -82,10 +84,20 @@
 //! one rents until the rent has paid for buying. If a wake-up did not return its cost before the next
 //! one is due, the next one must wait for twice as much (up to 64 pi H), else for half.
 //!
+//! **Where the device takes long**, a hand-off hardly changes when a request ends, and CPU time is all that it
+//! costs. So as long as this thread is not the bottleneck (it waited before at least half of its decisions
+//! lately, or before this one), a plan that saves less than 1/16 of D + C is dropped; D is the time of a request at
+//! the device as this thread sees it, queueing there included ([`Costs::device_ns`]). Where the cipher is the
+//! bottleneck the device's queue is short and D small, so this says nothing about it.
+//!
 //! **Read-ahead** goes to a worker whenever that saves this thread time, since nobody waits for it: L is the
 //! time of this thread, c inline and s offloaded, and what a wake-up costs it where one is needed.
 //!
 //! **`HIPRI`** is inline unless splitting pays.
+//!
+//! **Jobs too small for any of this** ([`Policy::keeps`]) are kept without a look at the workers, which would cost a
+//! part of what they take themselves: c < 1.5 s, or c < (2 s + h) / 0.75 for a job that can only be split, the
+//! only one in flight or `HIPRI` (the figures of `balanced`).
 //!
 //! **Limits** ([`AdaptiveOptions`]) come last. With `max_workers=N` in a larger pool no more than N parts
 //! are handed off and not back, for each queue, so that no more workers are busy with them; a job is split
@@ -113,13 +125,16 @@ use self::forecast::Forecast;
 use self::limits::Limits;
 use self::options::Weights;
 use self::pace::Pace;
-use self::plan::{Team, are_too_small};
+use self::plan::{Plan, Team, are_too_small};
 use self::splits::Splits;
 use self::wakes::Wakes;
 use super::{
-    Costs, Explanation, Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec, Reason,
-    WriteRoute,
+    Costs, Explanation, Glance, Job, Load, OffloadRules, Outcome, Placement, Policy, PolicySpec,
+    Reason, WriteRoute,
 };
+
+/// The share of a request's time that a hand-off must save, where the device's time counts.
+const NOTICEABLE: f32 = 1.0 / 16.0;
 
 /// The policy `adaptive`. See the module documentation for its equations.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +178,7 @@ impl Adaptive {
             Some(limits) => limits.room(load),
         };
         if room == 0 {
-            self.keep(jobs, load, Reason::Limit);
+            self.keep(jobs, &load.costs, Reason::Limit);
             return;
         }
         let verdict = self.place_within(room, jobs, load, placements);
@@ -181,7 +196,8 @@ impl Adaptive {
         if let Some(job) = alone(jobs, load) {
             team = team.slowed(self.splits.factor(job));
         }
-        let plan = team.plan(jobs, placements);
+        let mut plan = team.plan(jobs, placements);
+        self.weigh(&mut plan, jobs, load, placements);
         let verdict = Verdict {
             team,
             kept: plan.kept,
@@ -199,6 +215,7 @@ impl Adaptive {
         }
         let team = team.with_one_awake();
         let mut plan = team.plan(jobs, placements);
+        self.weigh(&mut plan, jobs, load, placements);
         let price_ns = self.weights.wake_price_ns(verdict.team.wake_ns());
         if !self.wakes.missed(plan.gain_ns, price_ns, load.now_ns) {
             placements.fill(Placement::Inline);
@@ -210,6 +227,22 @@ impl Adaptive {
             team,
             kept: plan.kept,
             ..verdict
+        }
+    }
+
+    /// Takes back a plan that saves too little of the time of a request to be seen, where this thread is not
+    /// the bottleneck.
+    fn weigh(&self, plan: &mut Plan, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
+        if plan.gain_ns <= 0.0 || self.pace.is_bottleneck(load) {
+            return;
+        }
+        let work_ns: f32 = jobs.iter().map(|job| load.costs.work_ns(job)).sum();
+        if plan.gain_ns < NOTICEABLE * (load.costs.device_ns + work_ns) {
+            placements.fill(Placement::Inline);
+            *plan = Plan {
+                gain_ns: 0.0,
+                kept: Reason::Device,
+            };
         }
     }
 
@@ -248,9 +281,9 @@ impl Adaptive {
 
     /// Counts a batch that stays inline for one reason.
     #[inline]
-    fn keep(&mut self, jobs: &[Job], load: &Load, reason: Reason) {
+    fn keep(&mut self, jobs: &[Job], costs: &Costs, reason: Reason) {
         self.splits.joined();
-        let mut forecast = Forecast::inline(&load.costs);
+        let mut forecast = Forecast::inline(costs);
         for job in jobs {
             let end_ns = forecast.next_inline_ns(job);
             self.explanation.decided(job.len_bytes, reason, end_ns);
@@ -269,16 +302,29 @@ impl Policy for Adaptive {
         PolicySpec::Adaptive(self.options).to_string()
     }
 
+    fn keeps(&mut self, jobs: &[Job], glance: &Glance) -> bool {
+        let keeps = are_too_small(jobs, glance, &self.weights);
+        if keeps {
+            self.keep(jobs, &glance.costs, Reason::Small);
+            self.pace.skipped();
+        }
+        keeps
+    }
+
     fn place(&mut self, jobs: &[Job], load: &Load, placements: &mut [Placement]) {
         placements.fill(Placement::Inline);
         if load.workers == 0 || load.usable_workers == 0 {
-            self.keep(jobs, load, Reason::NoWorker);
+            self.keep(jobs, &load.costs, Reason::NoWorker);
             return;
         }
-        if are_too_small(jobs, load, &self.weights) {
-            self.keep(jobs, load, Reason::Small);
+        let glance = Glance {
+            in_flight: load.in_flight,
+            costs: load.costs,
+        };
+        if are_too_small(jobs, &glance, &self.weights) {
+            self.keep(jobs, &load.costs, Reason::Small);
         } else if !are_known(&load.costs) {
-            self.keep(jobs, load, Reason::UnknownCosts);
+            self.keep(jobs, &load.costs, Reason::UnknownCosts);
         } else {
             self.place_known(jobs, load, placements);
         }

@@ -7,11 +7,12 @@
 //! has all that a hand-off leads to on this thread, such as fetching data that another core has
 //! changed, and which no calibration sees. So no backlog is shared in two decisions of every
 //! [`PROBE_PERIOD`], the second of which gives b (the first still collects what was handed off), and
-//! the others give s. While nothing is handed off, s returns to its calibrated value, by 1/4096 of the
-//! difference per decision: it is tried again. Decisions with a split job are no sample, since the
-//! thread's part in it is not known.
+//! the others give s: the mean of what they took beyond n b, over the mean of k. (A mean of quotients would
+//! be far too high where few of many different jobs are handed off, since no quotient counts below 0.) While
+//! nothing is handed off, s returns to its calibrated value, by 1/1024 of the difference per decision: it is
+//! tried again. Decisions with a split job are no sample, since the thread's part in it is not known.
 //!
-//! Estimates follow with weight 1/8, and a sample counts for at most four times the estimate. A
+//! Estimates follow with weight 1/8, and a sample counts for at most four times what was expected. A
 //! thread that waits has time to spare, and then none of this matters.
 #![forbid(unsafe_code)]
 
@@ -21,16 +22,23 @@ const WEIGHT: f32 = 1.0 / 8.0;
 const OUTLIER_FACTOR: f32 = 4.0;
 /// Decisions of a thread that is the bottleneck, of which two are all inline.
 const PROBE_PERIOD: u32 = 256;
-const FORGET: f32 = 1.0 / 4096.0;
+const FORGET: f32 = 1.0 / 1024.0;
+const PRESSURE_WEIGHT: f32 = 1.0 / 16.0;
+/// The share of decisions from which on the thread is the bottleneck.
+const BOTTLENECK: f32 = 0.5;
 
 /// The estimates, and the last decision, from which the next sample counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     /// b
     other_ns: f32,
-    /// s; 0 until there is a sample.
-    handoff_ns: f32,
+    /// Mean of what decisions with a hand-off took beyond n b.
+    beyond_ns: f32,
+    /// Mean of k in those; 0 until there was one.
+    handed_off: f32,
     last: Decision,
+    /// Share of the decisions before which the thread did not wait, lately.
+    pressure: f32,
     /// Decisions since something was handed off.
     inline_decisions: u32,
     /// Decisions of a thread that was the bottleneck, modulo [`PROBE_PERIOD`].
@@ -52,6 +60,8 @@ impl Pace {
     /// Takes in the time since the last decision.
     pub(super) fn learn(&mut self, load: &Load) {
         let last = self.last;
+        let now = f32::from(u8::from(load.saturated));
+        self.pressure += PRESSURE_WEIGHT * (now - self.pressure);
         if !load.saturated || last.jobs == 0.0 {
             return;
         }
@@ -61,17 +71,37 @@ impl Pace {
         }
         let passed_ns = load.now_ns.saturating_sub(last.now_ns) as f32;
         let other_ns = (passed_ns - last.inline_ns).max(0.0);
+        let calibrated_ns = load.costs.handoff_self_ns;
         if last.handed_off > 0.0 {
             if self.other_ns > 0.0 {
-                let sample_ns = (other_ns - last.jobs * self.other_ns) / last.handed_off;
-                follow(&mut self.handoff_ns, sample_ns.max(1.0));
+                self.learn_handoff(other_ns, &last, calibrated_ns);
             }
             return;
         }
-        let calibrated_ns = load.costs.handoff_self_ns;
-        self.handoff_ns += FORGET * (calibrated_ns - self.handoff_ns);
+        let forgotten_ns = calibrated_ns * self.handed_off;
+        self.beyond_ns += FORGET * (forgotten_ns - self.beyond_ns);
         if self.inline_decisions > 1 {
             follow(&mut self.other_ns, other_ns / last.jobs);
+        }
+    }
+
+    fn learn_handoff(&mut self, other_ns: f32, last: &Decision, calibrated_ns: f32) {
+        let usual_ns = last.jobs * self.other_ns;
+        if self.handed_off <= 0.0 {
+            (self.handed_off, self.beyond_ns) = (last.handed_off, calibrated_ns * last.handed_off);
+        }
+        let expected_ns = usual_ns + last.handed_off * self.seen_ns().max(calibrated_ns);
+        let beyond_ns = other_ns.min(OUTLIER_FACTOR * expected_ns) - usual_ns;
+        self.beyond_ns += WEIGHT * (beyond_ns - self.beyond_ns);
+        self.handed_off += WEIGHT * (last.handed_off - self.handed_off);
+    }
+
+    /// s; 0 until there is a sample.
+    fn seen_ns(&self) -> f32 {
+        if self.handed_off > 0.0 {
+            self.beyond_ns / self.handed_off
+        } else {
+            0.0
         }
     }
 
@@ -94,10 +124,20 @@ impl Pace {
     pub(super) fn handoff_ns(&self, load: &Load) -> f32 {
         let calibrated_ns = load.costs.handoff_self_ns;
         if load.saturated {
-            calibrated_ns.max(self.handoff_ns)
+            calibrated_ns.max(self.seen_ns())
         } else {
             calibrated_ns
         }
+    }
+
+    /// Takes in a batch that was decided without the time.
+    pub(super) fn skipped(&mut self) {
+        self.last.jobs = 0.0;
+    }
+
+    /// Whether the thread has hardly waited lately.
+    pub(super) fn is_bottleneck(&self, load: &Load) -> bool {
+        load.saturated && self.pressure >= BOTTLENECK
     }
 
     /// Remembers the decision.
@@ -206,7 +246,7 @@ mod tests {
     fn a_thread_that_waits_has_no_other_work_and_teaches_nothing() {
         let mut pace = Pace::default();
         run(&mut pace, 100, false);
-        assert_eq!((pace.other_ns, pace.handoff_ns), (0.0, 0.0));
+        assert_eq!((pace.other_ns, pace.seen_ns()), (0.0, 0.0));
         run(&mut pace, 100, true);
         assert_eq!(pace.other_ns(1, &load(0, false)), 0.0);
         assert_eq!(pace.handoff_ns(&load(0, false)), 100.0);
@@ -224,5 +264,28 @@ mod tests {
             now_ns += OTHER_NS + 1024;
         }
         assert!(pace.handoff_ns(&load(0, true)) < 110.0);
+    }
+
+    #[test]
+    fn jobs_that_differ_do_not_make_a_hand_off_dear() {
+        let mut pace = Pace::default();
+        run(&mut pace, 100, true);
+        let mut now_ns = pace.last.now_ns;
+        let mut placements = [Placement::Inline; 16];
+        placements[0] = Placement::Offload;
+        // Half of the batches are of jobs that cost half as much beside the cipher, half of others.
+        for n in 0..2_000 {
+            let load = load(now_ns, true);
+            pace.learn(&load);
+            pace.decided(&[JOB; 16], &placements, &load);
+            let other_ns = if n % 2 == 0 {
+                OTHER_NS / 2
+            } else {
+                OTHER_NS * 3 / 2
+            };
+            now_ns += 16 * other_ns + 15 * 1024 + HANDOFF_NS;
+        }
+        let seen_ns = pace.seen_ns();
+        assert!(seen_ns < 2_500.0, "{seen_ns}");
     }
 }

@@ -7,7 +7,7 @@ use std::num::NonZeroU8;
 
 use super::options::Weights;
 use super::pace::Pace;
-use crate::policy::{Costs, Job, Load, Placement, Reason};
+use crate::policy::{Costs, Glance, Job, Load, Placement, Reason};
 use crate::request::Flags;
 
 /// Most parts per thread that works on a job.
@@ -35,6 +35,8 @@ pub(super) struct Team {
     worth_splitting: f32,
     /// 1 / u
     part_of_team: f32,
+    /// Whether work of this queue is at the workers that ends before that of a new batch.
+    follows: bool,
     /// Most parts that may be handed off.
     most_parts: f32,
     /// f
@@ -64,6 +66,7 @@ impl Team {
             worth_handing_off: weights.worth_handing_off(),
             worth_splitting: weights.worth_splitting(),
             part_of_team: weights.part_of_team(load.in_flight),
+            follows: load.at_workers > 0,
             most_parts: room as f32,
             split_factor: 1.0,
             probing: pace.is_probing(load),
@@ -95,11 +98,12 @@ impl Team {
     /// Places a batch.
     pub(super) fn plan(&self, jobs: &[Job], placements: &mut [Placement]) -> Plan {
         let mut backlog = Backlog::default();
-        let mut gain_ns = 0.0;
+        let (mut gain_ns, mut left) = (0.0, jobs.len());
         for (job, placement) in jobs.iter().zip(placements.iter_mut()) {
             let work_ns = self.costs.work_ns(job);
+            left -= 1;
             let gained_ns;
-            (*placement, gained_ns) = self.place_alone(job, work_ns);
+            (*placement, gained_ns) = self.place_alone(job, work_ns, left == 0);
             gain_ns += gained_ns;
             if self.is_movable(job, *placement) {
                 backlog.add(work_ns);
@@ -125,7 +129,7 @@ impl Team {
     }
 
     /// Where a job belongs whatever else is in its batch, and what that gains.
-    fn place_alone(&self, job: &Job, work_ns: f32) -> (Placement, f32) {
+    fn place_alone(&self, job: &Job, work_ns: f32, is_last: bool) -> (Placement, f32) {
         let self_ns = self.costs.handoff_self_ns;
         if work_ns < self.worth_handing_off * self_ns {
             return (Placement::Inline, 0.0);
@@ -143,7 +147,7 @@ impl Team {
                 (Placement::Inline, 0.0)
             };
         }
-        match self.split(job, work_ns) {
+        match self.split(job, work_ns, is_last) {
             Some((parts, split_ns)) if split_ns < self.worth_splitting * work_ns => {
                 (split(parts), work_ns - split_ns)
             }
@@ -152,7 +156,7 @@ impl Team {
     }
 
     /// n and L(split); `None` where there is nobody to split it with.
-    fn split(&self, job: &Job, work_ns: f32) -> Option<(f32, f32)> {
+    fn split(&self, job: &Job, work_ns: f32, is_last: bool) -> Option<(f32, f32)> {
         let self_ns = self.costs.handoff_self_ns;
         let own_hands = if job.flags.contains(Flags::HIPRI) {
             0.0
@@ -166,7 +170,12 @@ impl Team {
         if helpers < 2.0 {
             return None;
         }
-        let parts = (work_ns / self_ns).sqrt();
+        let parts = if is_last && !self.follows {
+            (work_ns / self_ns).sqrt()
+        } else {
+            // Whoever is done first goes on with the next job.
+            helpers
+        };
         let parts = parts.clamp(helpers, PARTS_PER_HELPER * helpers);
         let parts = parts.min(f32::from(job.max_parts)).min(self.most_parts);
         let starts_ns = awake * self.costs.handoff_awake_ns + woken * self.wake_ns;
@@ -178,7 +187,7 @@ impl Team {
     /// L(split), for a job that was split.
     pub(super) fn split_ns(&self, job: &Job) -> f32 {
         let work_ns = self.costs.work_ns(job);
-        self.split(job, work_ns)
+        self.split(job, work_ns, true)
             .map_or(work_ns, |(_, split_ns)| split_ns)
     }
 
@@ -274,16 +283,19 @@ pub(super) struct Plan {
 
 /// Whether no job is worth its hand-off: the usual case of small requests and a fast cipher, told
 /// apart without evaluating any equation.
-pub(super) fn are_too_small(jobs: &[Job], load: &Load, weights: &Weights) -> bool {
-    let costs = &load.costs;
-    let longest = jobs.iter().map(|job| job.len_bytes).max().unwrap_or(0);
-    let worth_ns = match jobs {
-        // Alone in flight it can only be split, and no split ends before T = s, that of one part per
-        // helper.
-        [job] if load.in_flight < 2 && !job.flags.contains(Flags::READAHEAD) => {
-            (2.0 * costs.handoff_self_ns + costs.handoff_awake_ns) / weights.worth_splitting()
-        }
-        _ => weights.worth_handing_off() * costs.handoff_self_ns,
+pub(super) fn are_too_small(jobs: &[Job], glance: &Glance, weights: &Weights) -> bool {
+    let (costs, alone) = (&glance.costs, glance.in_flight < 2);
+    let (mut longest, mut only_splits) = (0, true);
+    for job in jobs {
+        longest = longest.max(job.len_bytes);
+        let is_polled = job.flags.contains(Flags::HIPRI);
+        only_splits &= (alone || is_polled) && !job.flags.contains(Flags::READAHEAD);
+    }
+    let worth_ns = if only_splits {
+        // No split ends before T = s, that of one part per helper.
+        (2.0 * costs.handoff_self_ns + costs.handoff_awake_ns) / weights.worth_splitting()
+    } else {
+        weights.worth_handing_off() * costs.handoff_self_ns
     };
     longest as f32 * costs.work_ns_per_byte() < worth_ns
 }

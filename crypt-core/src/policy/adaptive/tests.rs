@@ -14,6 +14,7 @@ const COSTS: Costs = Costs {
     handoff_self_ns: 150.0,
     wake_self_ns: 3_000.0,
     write_ns_per_byte: 0.0,
+    device_ns: 0.0,
 };
 
 fn job(len_bytes: u32, flags: Flags) -> Job {
@@ -250,6 +251,7 @@ fn costs_that_are_unknown_keep_everything_inline() {
         handoff_asleep_ns: never,
         handoff_self_ns: never,
         wake_self_ns: never,
+        device_ns: 0.0,
         write_ns_per_byte: 0.0,
     };
     for costs in [Costs::default(), unmeasured] {
@@ -628,4 +630,69 @@ fn what_a_job_took_is_counted_where_it_ran() {
         (PlacementKind::Offload, 1, 9_000),
     ];
     assert_eq!(took, expected);
+}
+
+#[test]
+fn a_job_that_others_follow_is_split_no_further_than_there_are_hands() {
+    let jobs = [job(128 << 10, Flags::empty()); 4];
+    let split = |load: &Load| {
+        let placed = place(&mut Adaptive::default(), &jobs, load);
+        placed.into_iter().map(parts).collect::<Vec<_>>()
+    };
+    assert_eq!(split(&load(3, 3))[..3], [4, 4, 4]);
+    assert!(
+        split(&load(3, 3))[3] > 4,
+        "nothing fills the gap at the end"
+    );
+    let mut follows = load(3, 3);
+    follows.at_workers = 2;
+    assert_eq!(split(&follows), [4; 4]);
+}
+
+#[test]
+fn nothing_is_handed_off_for_a_small_part_of_a_request_s_time() {
+    let jobs = [job(128 << 10, Flags::empty()); 2];
+    let handed_off = |device_ns, saturated| {
+        let (mut policy, mut busy) = (Adaptive::default(), load(1, 1));
+        (busy.costs.device_ns, busy.saturated) = (device_ns, saturated);
+        busy.at_device = 16;
+        let mut placed = Vec::new();
+        for _ in 0..20 {
+            placed = place(&mut policy, &jobs, &busy);
+            busy.now_ns += 100_000;
+        }
+        placed
+            .iter()
+            .any(|placement| *placement != Placement::Inline)
+    };
+    // Two jobs of 26 us each.
+    assert!(handed_off(100_000.0, false));
+    assert!(!handed_off(1_000_000.0, false));
+    assert!(
+        handed_off(1_000_000.0, true),
+        "the thread is the bottleneck"
+    );
+}
+
+#[test]
+fn small_jobs_are_kept_without_a_look_at_the_workers() {
+    let keeps = |len, flags, in_flight| {
+        let glance = Glance {
+            in_flight,
+            costs: COSTS,
+        };
+        Adaptive::default().keeps(&[job(len, flags); 2], &glance)
+    };
+    assert!(keeps(512, Flags::empty(), 32));
+    assert!(!keeps(2048, Flags::empty(), 32), "410 ns against 150");
+    assert!(keeps(2048, Flags::empty(), 1), "it could be split only");
+    assert!(keeps(2048, Flags::HIPRI, 32));
+    assert!(!keeps(4096, Flags::HIPRI, 32));
+    assert!(!keeps(2048, Flags::READAHEAD, 1));
+    let mut policy = Adaptive::default();
+    let glance = Glance::default();
+    assert!(
+        !policy.keeps(&[job(512, Flags::empty())], &glance),
+        "nothing is known"
+    );
 }
