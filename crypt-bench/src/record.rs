@@ -266,7 +266,7 @@ impl DirectionRecorder {
     }
 
     /// Records a completed request that was submitted in `slice`.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, timing: &Timing, bytes: u64, slice: usize) {
         self.ios += 1;
         self.bytes += bytes;

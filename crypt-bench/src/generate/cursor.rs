@@ -93,7 +93,7 @@ impl Cursor {
     }
 
     /// The offset of the next request, which is `len_bytes` long.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_offset(&mut self, direction: usize, len_bytes: u64, how: Move) -> u64 {
         let zone_bytes = if self.zone.is_some() {
             self.enter_zone(len_bytes)
@@ -120,6 +120,7 @@ impl Cursor {
         zone_bytes + offset
     }
 
+    #[inline]
     fn block(&mut self, direction: usize) -> u64 {
         match &mut self.source {
             Source::Passes(order) => order.next_block(),

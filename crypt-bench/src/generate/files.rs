@@ -67,7 +67,7 @@ impl Files {
     }
 
     /// The offset of the next request, which is `len_bytes` long.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_offset(&mut self, direction: usize, len_bytes: u64, how: Move) -> u64 {
         if self.places.len() > 1 {
             self.choose(len_bytes);

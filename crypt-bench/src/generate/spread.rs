@@ -68,12 +68,12 @@ pub enum ZoneSize {
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     blocks: u64,
-    law: Law,
+    /// `None` where all blocks are alike.
+    law: Option<Law>,
 }
 
 #[derive(Clone, Debug)]
 enum Law {
-    Even,
     Zipf(Zipf, Scatter),
     Pareto(f64, Scatter),
     Normal(u64, Scatter),
@@ -92,7 +92,7 @@ impl Sampler {
     /// Of `blocks` blocks of `unit_bytes` bytes, both at least 1.
     pub(super) fn new(spread: &Spread, blocks: u64, unit_bytes: u64, random: &mut Random) -> Self {
         let law = match spread {
-            Spread::Even => Law::Even,
+            Spread::Even => return Self { blocks, law: None },
             Spread::Zipf { theta, center } => Law::Zipf(
                 Zipf::new(blocks, *theta),
                 Scatter::new(blocks, 0, *center, random),
@@ -119,20 +119,32 @@ impl Sampler {
                 }))
             }
         };
-        Self { blocks, law }
+        Self {
+            blocks,
+            law: Some(law),
+        }
     }
 
     /// A block for a read (0) or a write (1).
+    #[inline]
     pub(super) fn draw(&self, direction: usize, random: &mut Random) -> u64 {
         match &self.law {
-            Law::Even => random.below_u64(self.blocks),
-            Law::Zipf(zipf, scatter) => scatter.block(zipf.draw(random)),
-            Law::Pareto(power, scatter) => {
-                let rank = self.blocks as f64 * random.unit().powf(*power);
-                scatter.block((rank as u64).min(self.blocks - 1))
+            None => random.below_u64(self.blocks),
+            Some(law) => law.draw(self.blocks, direction, random),
+        }
+    }
+}
+
+impl Law {
+    fn draw(&self, blocks: u64, direction: usize, random: &mut Random) -> u64 {
+        match self {
+            Self::Zipf(zipf, scatter) => scatter.block(zipf.draw(random)),
+            Self::Pareto(power, scatter) => {
+                let rank = blocks as f64 * random.unit().powf(*power);
+                scatter.block((rank as u64).min(blocks - 1))
             }
-            Law::Normal(width, scatter) => scatter.block(normal_rank(self.blocks, *width, random)),
-            Law::Zones(zones) => {
+            Self::Normal(width, scatter) => scatter.block(normal_rank(blocks, *width, random)),
+            Self::Zones(zones) => {
                 let zone = pick(&zones[direction], random);
                 zone.first + random.below_u64(zone.count)
             }
@@ -267,7 +279,7 @@ mod tests {
     fn rank_counts(spread: &Spread) -> Vec<u64> {
         let mut random = Random::new(5);
         let sampler = Sampler::new(spread, BLOCKS, 4096, &mut random);
-        let (Law::Zipf(_, scatter) | Law::Pareto(_, scatter) | Law::Normal(_, scatter)) =
+        let Some(Law::Zipf(_, scatter) | Law::Pareto(_, scatter) | Law::Normal(_, scatter)) =
             sampler.law.clone()
         else {
             panic!("{spread:?} has no ranks");

@@ -30,6 +30,7 @@ use crate::issuer;
 use crate::log::Log;
 use crate::record::Window;
 use trace::Tape;
+use wait::Wait;
 
 /// How often a thread that waits looks whether it should stop.
 const LOOK_NS: u64 = 50_000_000;
@@ -151,16 +152,6 @@ struct Worker {
     log: Option<Log>,
 }
 
-/// What stands in the way of the next request.
-enum Wait {
-    /// A completion, or this much time.
-    For(u64),
-    /// Everything in flight, and then this much time.
-    Think(u64),
-    /// The end of what is in flight.
-    End,
-}
-
 impl Worker {
     fn new(
         player: Player,
@@ -247,12 +238,14 @@ impl Worker {
                 asked = desk.asked();
                 self.hand_over(desk);
             }
-            match self.submit_due() {
-                Wait::End if self.in_flight == 0 => break,
-                Wait::End => self.complete(ANY_NS)?,
-                Wait::For(wait_ns) if self.in_flight > 0 => self.complete(wait_ns)?,
+            let wait = self.submit_due();
+            if self.in_flight > 0 {
+                self.complete(wait.for_completions_ns())?;
+                continue;
+            }
+            match wait {
+                Wait::End => break,
                 Wait::For(wait_ns) => self.pause(wait_ns),
-                Wait::Think(_) if self.in_flight > 0 => self.complete(ANY_NS)?,
                 Wait::Think(wait_ns) => {
                     self.wait_until(self.clock.now_ns() + wait_ns, shared);
                     self.pace.thought();
@@ -327,17 +320,21 @@ impl Worker {
         if self.ended {
             return None;
         }
-        match self.pending.take() {
-            Some(step) => Some(step),
-            None if self.tape.is_some() => self.next_of_trace(),
-            None => match self.player.stream.next_step() {
-                // In a warm-up the stream starts again; only time ends that.
-                None if self.ramping => {
-                    self.player.stream.restart_count();
-                    self.player.stream.next_step()
-                }
-                step => step,
-            },
+        if self.paced
+            && let Some(step) = self.pending.take()
+        {
+            return Some(step);
+        }
+        if self.tape.is_some() {
+            return self.next_of_trace();
+        }
+        match self.player.stream.next_step() {
+            // In a warm-up the stream starts again; only time ends that.
+            None if self.ramping => {
+                self.player.stream.restart_count();
+                self.player.stream.next_step()
+            }
+            step => step,
         }
     }
 

@@ -290,8 +290,12 @@ impl Queue {
     /// One turn of the state machine; false where there was nothing to do.
     #[inline]
     fn round(&mut self, done: &mut Vec<Completion>) -> bool {
-        self.feed_events();
-        self.gather();
+        // What ended at once is all of a device that never has anything to collect.
+        if self.hands.events.is_empty() {
+            self.gather();
+        } else {
+            self.feed_events();
+        }
         let Self {
             pipeline,
             actions,

@@ -14,6 +14,7 @@ use crate::record::Window;
 
 impl Worker {
     /// Waits for completions and accounts for them.
+    #[inline(always)]
     pub(super) fn complete(&mut self, wait_ns: u64) -> Result<(), String> {
         // Waiting with a limit costs looks at the clock, polling does not.
         self.turns.handed_over();
@@ -33,13 +34,15 @@ impl Worker {
             self.account(completion);
         }
         self.in_flight -= done.len() as u32;
-        let tickets = done.drain(..).map(|completion| completion.ticket);
-        self.idle.extend(tickets);
+        while let Some(completion) = done.pop() {
+            self.idle.push(completion.ticket);
+        }
         self.done = done;
         Ok(())
     }
 
     /// Waits for as many completions as are to come together.
+    #[inline(always)]
     fn gather(&mut self, wait_ns: u64) -> Result<(), String> {
         let awaited = self.gate.awaited(self.in_flight);
         if self.done.is_empty() {
@@ -75,7 +78,7 @@ impl Worker {
         self.idle.push(completion.ticket);
     }
 
-    #[inline]
+    #[inline(always)]
     fn account(&mut self, completion: &mut Completion) {
         let bytes = match completion.result {
             Ok(bytes) => bytes,
@@ -103,10 +106,14 @@ impl Worker {
         let slice = slice.unwrap_or_else(last);
         self.last_ns = self.last_ns.max(timing.completed_ns);
         let direction = usize::from(completion.request.op == Op::Write);
-        match completion.request.op {
-            Op::Read => self.played.read.record(timing, bytes, slice),
-            Op::Write => self.played.write.record(timing, bytes, slice),
-            _ => return self.played.flush.record(timing, bytes, slice),
+        let recorder = match completion.request.op {
+            Op::Read => &mut self.played.read,
+            Op::Write => &mut self.played.write,
+            _ => &mut self.played.flush,
+        };
+        recorder.record(timing, bytes, slice);
+        if completion.request.op == Op::Flush {
+            return;
         }
         if let Some(log) = &mut self.log {
             log.record(timing, bytes, direction == 1);

@@ -1,11 +1,32 @@
-//! How a thread passes time with nothing in flight.
+//! What a thread waits for, and how it passes time with nothing in flight.
 
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
 
-use super::{LOOK_NS, SPIN_NS, Worker};
+use super::{ANY_NS, LOOK_NS, SPIN_NS, Worker};
 use crate::play::Shared;
+
+/// What stands in the way of the next request.
+pub(super) enum Wait {
+    /// A completion, or this much time.
+    For(u64),
+    /// Everything in flight, and then this much time.
+    Think(u64),
+    /// The end of what is in flight.
+    End,
+}
+
+impl Wait {
+    /// How long completions may take, where some are to come.
+    #[inline]
+    pub(super) fn for_completions_ns(&self) -> u64 {
+        match *self {
+            Self::For(wait_ns) => wait_ns,
+            Self::Think(_) | Self::End => ANY_NS,
+        }
+    }
+}
 
 impl Worker {
     /// Passes time with nothing in flight.
