@@ -41,6 +41,8 @@ enum Command {
     Published(cmd::published::Args),
     Noise(Box<cmd::noise::Args>),
     Doctor(cmd::doctor::Args),
+    Baseline(cmd::baseline::Args),
+    History(cmd::history::Args),
 }
 
 /// Why a command ended early.
@@ -124,6 +126,8 @@ pub fn main() -> ExitCode {
         Command::Published(args) => cmd::published::run(&args),
         Command::Noise(args) => cmd::noise::run(&args),
         Command::Doctor(args) => cmd::doctor::run(&args),
+        Command::Baseline(args) => cmd::baseline::run(&args),
+        Command::History(args) => cmd::history::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

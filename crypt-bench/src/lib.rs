@@ -20,6 +20,7 @@ pub mod drive;
 pub mod fio;
 pub mod gate;
 pub mod generate;
+pub mod history;
 pub mod host;
 pub mod input;
 mod issuer;

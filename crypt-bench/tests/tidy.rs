@@ -55,7 +55,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["run", "simulate", "calibrate", "report"],
     &["score", "diff", "merge", "doctor"],
     &["gate"],
-    &["noise"],
+    &["noise", "history"],
     &["cmd", "cli"],
     &["lib", "main", "testing"],
 ];

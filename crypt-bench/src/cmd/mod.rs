@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 pub mod calibrate;
 pub mod cipher;
 pub mod compare;
@@ -9,6 +10,7 @@ pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod gate;
+pub mod history;
 pub mod import;
 mod interrupt;
 mod key;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::cli::{Failure, Outcome};
-use crate::cmd::output;
+use crate::cmd::{baseline, output};
 use crate::input;
 use crate::journal::{MANIFEST, RESULTS};
 use crate::report::axis::Axis;
@@ -100,13 +100,15 @@ pub fn run(args: &Args) -> Outcome {
     output::deliver(target.as_deref(), &text)
 }
 
-/// Reads results folders.
+/// Reads results folders; a name stands for the baseline that is kept by it, unless there is such a folder.
 ///
 /// # Errors
 /// A folder without results, and results that are broken or of another version: which file, which
 /// line, and what to do.
 pub fn read_runs(dirs: &[PathBuf]) -> Outcome<Vec<Run>> {
-    dirs.iter().map(|dir| read_run(dir)).collect()
+    dirs.iter()
+        .map(|dir| read_run(&baseline::resolve(dir)))
+        .collect()
 }
 
 pub(super) fn read_run(dir: &Path) -> Outcome<Run> {
@@ -129,7 +131,7 @@ fn read(dir: &Path, file: &str) -> Outcome<String> {
     input::text(&path, input::MOST_RESULT_BYTES).map_err(|error| {
         Failure::usage(format!(
             "{}: {error}; a results folder has {RESULTS} and {MANIFEST}, as `crypt-bench matrix` \
-             writes them",
+             writes them, or is named by `crypt-bench baseline save`",
             path.display()
         ))
     })
@@ -149,7 +151,7 @@ fn located(dir: &Path, file: &str, trouble: &Trouble) -> Failure {
 fn target(args: &Args) -> Outcome<Option<PathBuf>> {
     match (&args.output, args.format, args.dirs.as_slice()) {
         (Some(path), _, _) => Ok(output::named(path).map(Path::to_owned)),
-        (None, Format::Html, [dir]) => Ok(Some(dir.join(PAGE))),
+        (None, Format::Html, [dir]) => Ok(Some(baseline::resolve(dir).join(PAGE))),
         (None, Format::Html, _) => Err(Failure::usage(
             "several folders make one page: say where with -o FILE",
         )),

@@ -2,8 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+use sha2::{Digest, Sha256};
+
 use super::Pair;
 use crate::doubt::Doubt;
+use crate::host::hex;
 use crate::manifest::{Environment, Manifest, Tool};
 use crate::report::Run;
 use crate::report::axis::Axis;
@@ -48,6 +51,20 @@ pub fn of_runs(runs: [&Run; 2]) -> Vec<Dimension> {
         facts
     };
     differing(runs.map(facts))
+}
+
+/// A short name of everything of a machine that separates: figures of two machines may be compared where it is the same.
+#[must_use]
+pub fn fingerprint(machine: &Environment) -> String {
+    let separating = of_machine(machine)
+        .into_iter()
+        .filter(|(_, separates, _)| *separates);
+    let text: String = separating
+        .map(|(name, _, value)| format!("{name}={value}\n"))
+        .collect();
+    let mut name = hex(&Sha256::digest(text.as_bytes()));
+    name.truncate(12);
+    name
 }
 
 /// In how a cell was measured on both sides: mechanism, cipher backend and the like, of all valid repeats.

@@ -8,6 +8,7 @@
 //!   and Hochberg, 1995).
 //! - [`Limit`]: what of that is called a change.
 //! - [`power`]: what effect such a test finds, and how many repeats another one takes.
+//! - [`change_points`]: where a series of figures changes its level.
 //! - [`Ratio`]: geometric means over a matrix, by Student's t.
 //!
 //! Everything is exact or closed and draws no random numbers: the same figures give the same verdict. Pure.
@@ -20,11 +21,13 @@ mod null;
 pub mod power;
 mod ratio;
 mod shift;
+mod trend;
 
 pub use discovery::adjusted;
 pub use judge::{Call, Limit};
 pub use ratio::{LEAST_PAIRS, Ratio};
 pub use shift::{Sample, Shift};
+pub use trend::{ChangePoint, change_points};
 
 /// Share of false ones among what is called a change, at most, in the mean over many matrices.
 pub const FALSE_DISCOVERIES: f64 = 0.01;

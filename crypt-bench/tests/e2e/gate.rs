@@ -301,3 +301,54 @@ fn shards_of_a_matrix_merge_into_the_whole() {
     ));
     refused(&place, "merge whole other --out x", "--mixed");
 }
+
+#[test]
+fn baselines_are_kept_by_name_and_stand_for_their_folder() {
+    let place = simulated();
+    assert!(
+        place
+            .succeed("baseline list")
+            .starts_with("no baselines in reports/baselines")
+    );
+    place.succeed("baseline save main old");
+    assert_eq!(
+        status(&place.run("gate --baseline main --candidate same")),
+        0
+    );
+    assert_eq!(
+        status(&place.run("gate --baseline main --candidate slow")),
+        10
+    );
+    assert!(place.succeed("compare main slow").contains("A: main"));
+    refused(&place, "baseline save main slow", "--replace");
+    place.succeed("baseline save main slow --replace");
+    assert_eq!(
+        status(&place.run("gate --baseline main --candidate slow")),
+        0
+    );
+    place.succeed("baseline save other.2 old");
+    let list: Value = serde_json::from_str(&place.succeed("baseline list --json")).unwrap();
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["main", "other.2"]);
+    // Simulated machines are not this one.
+    assert_eq!(list[0]["this_machine"], false);
+    let shown = place.succeed("baseline show main");
+    assert!(
+        shown.contains("another machine") && shown.contains("memory"),
+        "{shown}"
+    );
+    refused(&place, "baseline show nothing", "there are: main, other.2");
+    refused(&place, "baseline save ../x old", "make a name");
+    refused(&place, "baseline save x nowhere", "nowhere");
+    fs::write(place.path("old/results.jsonl"), "").unwrap();
+    let manifest = place
+        .read("old", "manifest.json")
+        .replace("\"complete\"", "\"interrupted\"");
+    fs::write(place.path("old/manifest.json"), manifest).unwrap();
+    refused(&place, "baseline save x old", "was not finished");
+}

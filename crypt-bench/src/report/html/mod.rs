@@ -54,6 +54,26 @@ pub fn page(report: &Report<'_>) -> String {
     .concat()
 }
 
+/// A page of another kind, in the same dress and without a script; `style` is what it adds, `main` its content.
+#[must_use]
+pub fn simple_page(title: &str, style: &str, main: &str) -> String {
+    [
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; img-src data:\">\n",
+        "<link rel=\"icon\" href=\"data:,\">\n<title>",
+        &escape(title),
+        "</title>\n<style>\n",
+        STYLE,
+        style,
+        "</style>\n</head>\n<body>\n<header class=\"top\"><span class=\"name\">crypt-bench</span></header>\n<main>\n",
+        main,
+        "</main>\n</body>\n</html>\n",
+    ]
+    .concat()
+}
+
 const FOOTER: &str = "<footer>Made by crypt-bench from <code>results.jsonl</code> and \
      <code>manifest.json</code> of the results folder; <code>crypt-bench report DIR</code> makes it \
      again.</footer>\n";
