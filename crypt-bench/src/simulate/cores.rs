@@ -180,6 +180,11 @@ impl Cores {
         }
     }
 
+    /// The CPU that a thread may run on; any where there is none.
+    pub(super) fn pinned(&self, actor: Actor) -> Option<usize> {
+        self.threads[actor].pinned
+    }
+
     /// The CPU that a thread runs on, or ran on last.
     #[inline]
     pub(super) fn cpu(&self, actor: Actor) -> usize {

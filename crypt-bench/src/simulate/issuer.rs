@@ -188,7 +188,7 @@ impl Issuer {
                 Some(self.sleep(scene))
             }
             Phase::Woken => {
-                scene.pool.outsider_runs();
+                scene.outsider_runs(self.actor);
                 self.phase = Phase::Gather;
                 None
             }

@@ -18,6 +18,7 @@ mod costs;
 mod device;
 mod issuer;
 pub mod machine;
+mod outsiders;
 mod pool;
 mod post;
 pub mod record;
@@ -35,6 +36,7 @@ use self::cores::{Cores, Thread};
 use self::device::Device;
 use self::issuer::{Issuer, Load};
 use self::machine::Cipher;
+use self::outsiders::Outsiders;
 use self::pool::Pool;
 use self::scene::{Cast, Props, Scene};
 use self::worker::{Worker, Writer};
@@ -177,7 +179,9 @@ impl<'a> Plan<'a> {
             let seed = self.seed.wrapping_add(u64::from(volume) << 48);
             Device::open(&cell.device, cell.size_bytes, seed)
         });
-        let outsiders = cast.issuers as u32;
+        let threads = self.threads(&cast);
+        let outsiders = threads[..cast.issuers].iter().map(|thread| thread.pinned);
+        let outsiders = Outsiders::new(self.machine.cpus(), outsiders);
         let encrypt_ns = self.cipher.encrypt_ns_per_byte;
         let props = Props {
             machine: self.machine,
@@ -185,7 +189,7 @@ impl<'a> Plan<'a> {
             window: self.window,
             pool: Pool::new(self.machine, self.workers, outsiders, rules, encrypt_ns),
             rules,
-            cores: Cores::new(self.machine, self.threads(&cast)),
+            cores: Cores::new(self.machine, threads),
             devices: devices.collect::<Result<_, _>>()?,
             seed: self.seed,
         };
@@ -193,7 +197,10 @@ impl<'a> Plan<'a> {
         Ok(World {
             issuers: issuers.collect::<Result<_, _>>()?,
             workers: (0..cast.workers)
-                .map(|worker| Worker::new(cast.issuers + worker, worker))
+                .map(|worker| {
+                    let spin_ns = self.machine.hand_off.spin_ns as u64;
+                    Worker::new(cast.issuers + worker, worker, spin_ns)
+                })
                 .collect(),
             writers: (0..cast.writers)
                 .map(|volume| {

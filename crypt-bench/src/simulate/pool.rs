@@ -5,10 +5,11 @@
 
 use std::collections::VecDeque;
 
-use crypt_core::exec::{PoolLoad, WorkerConfig};
+use crypt_core::exec::{Before, Latency, PoolLoad, WorkerConfig};
 use crypt_core::policy::OffloadRules;
 
 use super::machine::Machine;
+use super::outsiders::Outsiders;
 
 /// A part of handed-off work.
 #[derive(Clone, Copy, Debug)]
@@ -47,24 +48,28 @@ pub(super) struct Pool {
     awake: u32,
     asleep: u32,
     /// Threads other than workers that need a CPU now.
-    outsiders: u32,
+    pub(super) outsiders: Outsiders,
+    /// What workers have seen of hand-offs.
+    pub(super) latency: Latency,
     cpus: u32,
     /// Queued bytes that one more wake-up is worth.
     wake_bytes: u64,
-    handoff_ns: (u32, u32),
 }
 
 impl Pool {
-    /// A pool of `workers` sleepers. `outsiders` threads issue requests.
+    /// A pool of `workers` sleepers, of which calibration knows what the machine says. `outsiders` issue requests.
     pub(super) fn new(
         machine: &Machine,
         workers: u32,
-        outsiders: u32,
+        outsiders: Outsiders,
         rules: OffloadRules,
         encrypt_ns_per_byte: f64,
     ) -> Self {
         let hand_off = &machine.hand_off;
         let own = if rules.same_cpu { workers as usize } else { 0 };
+        let latency = Latency::default();
+        latency.learn(Before::Awake, hand_off.awake_ns as u64, 0);
+        latency.learn(Before::Asleep, hand_off.asleep_ns_mean() as u64, 0);
         let worth = hand_off.asleep_ns_mean() / encrypt_ns_per_byte.max(f64::MIN_POSITIVE);
         Self {
             parts: VecDeque::new(),
@@ -75,9 +80,9 @@ impl Pool {
             awake: 0,
             asleep: workers,
             outsiders,
+            latency,
             cpus: machine.cpus(),
             wake_bytes: (worth as u64).max(1),
-            handoff_ns: (hand_off.awake_ns as u32, hand_off.asleep_ns_mean() as u32),
         }
     }
 
@@ -121,7 +126,7 @@ impl Pool {
             return 0;
         }
         let busy = self.busy();
-        let free = u64::from(self.cpus.saturating_sub(busy + self.outsiders));
+        let free = u64::from(self.cpus.saturating_sub(busy + self.outsiders.count()));
         let limit = free.max(u64::from(busy == 0));
         let wanted = worth.min(self.parts.len() as u64).min(limit);
         wanted.saturating_sub(u64::from(self.awake)) as usize
@@ -164,22 +169,14 @@ impl Pool {
         self.asleep += 1;
     }
 
-    pub(super) fn outsider_sleeps(&mut self) {
-        self.outsiders -= 1;
-    }
-
-    pub(super) fn outsider_runs(&mut self) {
-        self.outsiders += 1;
-    }
-
     /// Whether a thread that is awake may look for work without taking a CPU from another.
     pub(super) fn may_spin(&self) -> bool {
-        self.workers.len() as u32 - self.asleep + self.outsiders <= self.cpus
+        self.workers.len() as u32 - self.asleep + self.outsiders.count() <= self.cpus
     }
 
     /// How busy the pool is.
-    pub(super) fn load(&self, saturated: bool) -> PoolLoad {
-        let cores = self.cpus.saturating_sub(self.outsiders);
+    pub(super) fn load(&self, now_ns: u64, saturated: bool) -> PoolLoad {
+        let cores = self.cpus.saturating_sub(self.outsiders.count());
         let workers = self.workers.len() as u32;
         let idle = (self.awake + self.asleep).min(cores.saturating_sub(self.busy()));
         PoolLoad {
@@ -189,8 +186,8 @@ impl Pool {
             awake_workers: self.awake.min(idle),
             queued_bytes: self.queued_bytes,
             saturated,
-            handoff_awake_ns: self.handoff_ns.0,
-            handoff_asleep_ns: self.handoff_ns.1,
+            handoff_awake_ns: self.latency.awake_ns(now_ns),
+            handoff_asleep_ns: self.latency.asleep_ns(),
         }
     }
 
@@ -208,7 +205,13 @@ mod tests {
         let mut machine = Machine::parse(PRESETS[0].1).unwrap();
         (machine.cpu.cores, machine.cpu.threads_per_core) = (cpus, 1);
         machine.hand_off.asleep_ns = vec![10_000.0];
-        Pool::new(&machine, workers, 1, OffloadRules::default(), 1.0)
+        Pool::new(
+            &machine,
+            workers,
+            Outsiders::new(cpus, [None]),
+            OffloadRules::default(),
+            1.0,
+        )
     }
 
     const PART: Part = Part {
@@ -231,9 +234,9 @@ mod tests {
         assert_eq!(pool.rouse(None), Some(0));
         assert_eq!(pool.wake_ups_worth(), 2);
         assert!(pool.works(0) && pool.take(0).is_some());
-        assert_eq!(pool.load(true).usable_workers, 3);
-        assert_eq!(pool.load(true).idle_workers, 2);
-        assert_eq!(pool.load(true).queued_bytes, 90_000);
+        assert_eq!(pool.load(0, true).usable_workers, 3);
+        assert_eq!(pool.load(0, true).idle_workers, 2);
+        assert_eq!(pool.load(0, true).queued_bytes, 90_000);
     }
 
     #[test]
@@ -245,9 +248,9 @@ mod tests {
         pool.looks(1);
         pool.looks(1);
         assert!(pool.may_spin());
-        pool.outsider_runs();
+        pool.outsiders.runs(None);
         assert!(!pool.may_spin());
-        pool.outsider_sleeps();
+        pool.outsiders.sleeps(None);
         pool.sleeps(1);
         assert_eq!((pool.awake, pool.asleep, pool.busy()), (0, 2, 0));
     }

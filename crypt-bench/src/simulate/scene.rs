@@ -276,6 +276,21 @@ impl<'a> Scene<'a> {
         self.cpu_ns += to_ns.min(self.window.end_ns).saturating_sub(from_ns);
     }
 
+    /// An issuer or a write thread begins to run.
+    pub(super) fn outsider_runs(&mut self, actor: Actor) {
+        self.pool.outsiders.runs(self.cores.pinned(actor));
+    }
+
+    /// One goes to sleep.
+    pub(super) fn outsider_sleeps(&mut self, actor: Actor) {
+        self.pool.outsiders.sleeps(self.cores.pinned(actor));
+    }
+
+    /// Whether another one that runs is bound to the same CPU.
+    pub(super) fn is_crowded(&self, actor: Actor) -> bool {
+        self.pool.outsiders.is_crowded(self.cores.pinned(actor))
+    }
+
     /// Whether a thread may look for work without taking a CPU from another.
     pub(super) fn may_spin(&self, actor: Actor) -> bool {
         let spins = self.machine.hand_off.spin_ns > 0.0;

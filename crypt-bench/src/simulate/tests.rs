@@ -255,3 +255,35 @@ fn a_stopped_simulation_has_no_result() {
     };
     assert!(simulate(&machine(2), &cell, 1, &stop).unwrap().is_none());
 }
+
+#[test]
+fn the_other_cpu_is_there_for_workers_where_issuers_share_one() {
+    let share = |policy: &str| {
+        let cell = CellParams {
+            jobs: 2,
+            issuer_cpus: vec![0],
+            ..short(policy, Rw::RandWrite, 131_072, 32)
+        };
+        ios(&run(&machine(2), &cell)) as f64
+    };
+    let ratio = share("adaptive") / share("inline");
+    assert!(ratio > 1.5, "{ratio}");
+}
+
+#[test]
+fn workers_stop_looking_for_work_that_always_comes_later() {
+    // One read at a time, of which the drive takes longer than a worker looks for the next one.
+    let cell = CellParams {
+        device: "model:sata-ssd".to_owned(),
+        ..short("workqueue", Rw::RandRead, 131_072, 1)
+    };
+    let mut machine = machine(4);
+    machine.hand_off.spin_ns = 200_000.0;
+    let spins = run(&machine, &cell);
+    machine.hand_off.spin_ns = 0.0;
+    let sleeps = run(&machine, &cell);
+    let per_read = |simulated: &Simulated| simulated.cpu_ns as f64 / ios(simulated) as f64;
+    let ratio = per_read(&spins) / per_read(&sleeps);
+    // The issuer looks for its result, which is there in time; workers would take ten times as long.
+    assert!((0.9..3.0).contains(&ratio), "{ratio}");
+}

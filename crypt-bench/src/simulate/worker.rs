@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use crypt_core::exec::SortedWrites;
+use crypt_core::exec::{Before, SortedWrites, SpinBudget};
 
 use super::agenda::Actor;
 use super::issuer::start;
@@ -16,17 +16,26 @@ pub(super) struct Worker {
     actor: Actor,
     worker: usize,
     working: Option<(Part, u64)>,
-    /// Until when it looks for work before it sleeps; `None` where it was not idle.
+    /// Until when it looks for work before it sleeps; `None` where it does not look.
     looks_until_ns: Option<u64>,
+    /// Since when it has nothing to do.
+    idle_since_ns: Option<u64>,
+    /// Whether it slept since, and has not looked for work after that.
+    slept: bool,
+    budget: SpinBudget,
 }
 
 impl Worker {
-    pub(super) fn new(actor: Actor, worker: usize) -> Self {
+    /// `spin_ns` is how long it looks for work at most.
+    pub(super) fn new(actor: Actor, worker: usize, spin_ns: u64) -> Self {
         Self {
             actor,
             worker,
             working: None,
             looks_until_ns: None,
+            idle_since_ns: None,
+            slept: false,
+            budget: SpinBudget::new(spin_ns),
         }
     }
 
@@ -42,18 +51,22 @@ impl Worker {
             return self.begin(part, scene);
         }
         scene.pool.looks(self.worker);
-        let spin_ns = scene.machine.hand_off.spin_ns as u64;
-        let until_ns = *self.looks_until_ns.get_or_insert(scene.now_ns + spin_ns);
+        self.idle_since_ns.get_or_insert(scene.now_ns);
+        let until_ns = scene.now_ns + self.budget.ns();
+        let until_ns = *self.looks_until_ns.get_or_insert(until_ns);
         if scene.now_ns < until_ns && scene.may_spin(self.actor) {
+            self.slept = false;
             return Turn::Spin((until_ns - scene.now_ns) as f64);
         }
         self.looks_until_ns = None;
+        self.slept = true;
         scene.pool.sleeps(self.worker);
         Turn::Sleep
     }
 
     fn begin(&mut self, part: Part, scene: &mut Scene<'_>) -> Turn {
         self.looks_until_ns = None;
+        self.learn(&part, scene);
         scene.begin(&part);
         self.working = Some((part, scene.now_ns));
         let mut ns = scene.part_ns(self.actor, &part);
@@ -61,6 +74,20 @@ impl Worker {
             ns += scene.wake_for_queued();
         }
         Turn::Busy(ns)
+    }
+
+    /// What its time without work says about hand-offs, and about how long to look for the next one.
+    fn learn(&mut self, part: &Part, scene: &Scene<'_>) {
+        let Some(since_ns) = self.idle_since_ns.take() else {
+            return;
+        };
+        let before = match std::mem::take(&mut self.slept) {
+            true => Before::Asleep,
+            false => Before::Awake,
+        };
+        let wait_ns = scene.now_ns - part.since_ns;
+        scene.pool.latency.learn(before, wait_ns, scene.now_ns);
+        self.budget.learn(part.since_ns.saturating_sub(since_ns));
     }
 }
 
@@ -97,7 +124,7 @@ impl Writer {
     /// Goes on, at a time when it has a CPU.
     pub(super) fn turn(&mut self, scene: &mut Scene<'_>) -> Turn {
         if std::mem::take(&mut self.asleep) {
-            scene.pool.outsider_runs();
+            scene.outsider_runs(self.actor);
         }
         let mut ns = self.pushed(scene);
         let reaped = std::mem::take(&mut scene.reaped[self.actor]);
@@ -119,7 +146,7 @@ impl Writer {
             return Turn::Busy(ns);
         }
         self.asleep = true;
-        scene.pool.outsider_sleeps();
+        scene.outsider_sleeps(self.actor);
         if scene.pool.has_queued() {
             scene.wake_for_queued();
         }

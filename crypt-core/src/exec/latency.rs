@@ -22,7 +22,7 @@ const STALE_NS: u64 = 10_000_000;
 
 /// What a worker was doing before it took a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
+pub enum Before {
     /// Another part; the sample would say how much was queued.
     Busy,
     /// It looked for work.
@@ -33,7 +33,7 @@ pub(crate) enum Before {
 
 /// The two estimates, in nanoseconds; 0 until there is a sample.
 #[derive(Debug, Default)]
-pub(crate) struct Latency {
+pub struct Latency {
     awake_ns: AtomicU32,
     asleep_ns: AtomicU32,
     /// When the first one had its last sample.
@@ -41,8 +41,9 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Takes in a sample at `now_ns`. Workers may do so at once; one of their samples is lost then.
-    pub(crate) fn learn(&self, before: Before, sample_ns: u64, now_ns: u64) {
+    /// Takes in a sample at `now_ns`, which does not go back. Workers may do so at once; one of their samples is
+    /// lost then.
+    pub fn learn(&self, before: Before, sample_ns: u64, now_ns: u64) {
         let sample_ns = u32::try_from(sample_ns).unwrap_or(u32::MAX).max(1);
         let estimate = match before {
             Before::Busy => return,
@@ -60,8 +61,9 @@ impl Latency {
         estimate.store(learned_ns, Ordering::Relaxed);
     }
 
-    /// To a worker that looks for work, as far as that is believed at `now_ns`.
-    pub(crate) fn awake_ns(&self, now_ns: u64) -> u32 {
+    /// What a hand-off to a worker that looks for work takes, in ns, as far as that is believed at `now_ns`.
+    #[must_use]
+    pub fn awake_ns(&self, now_ns: u64) -> u32 {
         let known_ns = self.awake_ns.load(Ordering::Relaxed);
         let unchecked_ns = self.unchecked_ns(now_ns);
         if unchecked_ns < STALE_NS {
@@ -72,8 +74,9 @@ impl Latency {
         believed_ns.max(known_ns.min(1))
     }
 
-    /// To one that sleeps.
-    pub(crate) fn asleep_ns(&self) -> u32 {
+    /// What one to a worker that sleeps takes, in ns.
+    #[must_use]
+    pub fn asleep_ns(&self) -> u32 {
         self.asleep_ns.load(Ordering::Relaxed)
     }
 

@@ -46,6 +46,7 @@ mod writer;
 pub use bulk::{FileRange, crypt_file_parallel, decrypt_parallel, encrypt_parallel};
 pub use calibrate::calibrate;
 pub use lane::{Lane, Writes};
+pub use latency::{Before, Latency};
 pub use pool::{Pinning, PoolLoad, PoolStats, WorkerConfig, WorkerPool};
 pub use sorted_writes::SortedWrites;
 pub(crate) use span::run_checked;

@@ -25,7 +25,11 @@ impl Issuer {
             rested,
             ..
         } = self;
-        pipeline.place(now_ns, || scene.pool.load(!std::mem::take(rested)), actions);
+        pipeline.place(
+            now_ns,
+            || scene.pool.load(now_ns, !std::mem::take(rested)),
+            actions,
+        );
         self.phase = match (self.actions.actions().is_empty(), self.done.is_empty()) {
             (false, _) => Phase::Act(0),
             (true, false) => Phase::Accounted,

@@ -25,13 +25,16 @@ impl Issuer {
             return Turn::Spin(FOR_EVER_NS);
         }
         let (at_device, at_workers) = self.pipeline.outstanding();
+        // Another issuer that is bound to the same CPU has work of its own for it.
+        let crowded = scene.is_crowded(self.actor);
         if at_workers > 0
             && scene.rules.assist
+            && !crowded
             && let Some(part) = scene.pool.take_any()
         {
             return self.assist(part, scene);
         }
-        if at_device == 0 && at_workers > 0 && scene.may_spin(self.actor) {
+        if at_device == 0 && at_workers > 0 && !crowded && scene.may_spin(self.actor) {
             self.rested = true;
             self.phase = Phase::Spun;
             return Turn::Spin(scene.machine.hand_off.spin_ns);
@@ -51,7 +54,7 @@ impl Issuer {
 
     pub(super) fn sleep(&mut self, scene: &mut Scene<'_>) -> Turn {
         self.rested = true;
-        scene.pool.outsider_sleeps();
+        scene.outsider_sleeps(self.actor);
         if scene.pool.has_queued() {
             scene.wake_for_queued();
         }
