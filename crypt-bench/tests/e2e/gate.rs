@@ -254,6 +254,41 @@ fn both_programs_take_turns_and_their_results_stay() {
     assert_eq!(status(&place.run("gate verify gate.json")), 12);
 }
 
+/// A build that was made slower on purpose, beside the same one as it is.
+#[test]
+fn a_build_that_became_slower_is_caught() {
+    let place = Place::new();
+    fs::write(
+        place.path("tiny.toml"),
+        "device = ['memory']\nrw = ['randread']\nbs = ['64k']\ndepth = [1]\npolicy = ['inline']\nsize = '1m'\n\
+         runtime = '60ms'\nramp = '5ms'\n",
+    )
+    .unwrap();
+    program(&place, "old.sh", "exec \"$bench\" \"$@\"");
+    program(
+        &place,
+        "new.sh",
+        "CRYPT_BENCH_SLOWED_DOWN=10MB/s exec \"$bench\" \"$@\"",
+    );
+    let output = place.run(
+        "gate run --baseline-bin old.sh --candidate-bin new.sh --matrix tiny.toml --metric bw_bytes_per_s \
+         --json gate.json",
+    );
+    let found = place.json("gate.json");
+    assert_eq!(status(&output), 10, "{found}: {}", text(&output.stderr));
+    let change = &found["cells"][0]["changes"][0];
+    assert!(change["ratio_high"].as_f64().unwrap() < 0.5, "{change}");
+    // As many repeats as one figure takes.
+    assert_eq!(place.manifest(first_folder(&place).as_str()).repeats, 12);
+}
+
+/// The candidate's results, where no folder was named for them.
+fn first_folder(place: &Place) -> String {
+    let mut folders = fs::read_dir(place.path("reports")).unwrap();
+    let name = folders.next().unwrap().unwrap().file_name();
+    format!("reports/{}/candidate", name.to_str().unwrap())
+}
+
 #[test]
 fn shards_of_a_matrix_merge_into_the_whole() {
     let place = Place::new();
