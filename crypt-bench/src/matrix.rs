@@ -39,6 +39,8 @@ pub struct Facts<'a> {
     pub cpus: &'a [u32],
     /// Capacity of a device, in bytes, where it exists already.
     pub size_bytes: &'a dyn Fn(&DeviceSpec) -> Option<u64>,
+    /// Logical CPUs of each core of a machine that may have any number of cores; `None` for one that has its own.
+    pub threads_per_core: Option<u32>,
 }
 
 /// Cipher, key length and sector size.
@@ -131,7 +133,7 @@ fn multiply(
     for device in &definition.device {
         for crypt in &crypts {
             for &(rw, percent) in &patterns {
-                let base = base(definition, device, crypt, (rw, percent), facts)?;
+                let base = base(definition, device, crypt, (rw, percent))?;
                 spread(definition, &base, facts, device, cells)?;
             }
         }
@@ -151,17 +153,18 @@ fn spread(
         let size_bytes = volume_size(definition, device, devices, base, facts)?;
         for (largest, block_sizes) in blocks(definition, size_bytes, base)? {
             for &depth in &definition.depth {
-                for jobs in &definition.jobs {
-                    let cell = CellParams {
+                for (cores, cpus) in machines(definition, facts) {
+                    cells.extend(definition.jobs.iter().map(|jobs| CellParams {
                         block_size_bytes: largest,
                         block_sizes: block_sizes.clone(),
                         depth,
-                        jobs: jobs.on(facts.cpus.len() as u32),
+                        jobs: jobs.on(cpus),
                         devices,
+                        cores,
+                        workers: definition.workers.unwrap_or(cpus),
                         size_bytes,
                         ..base.clone()
-                    };
-                    cells.push(cell);
+                    }));
                 }
             }
         }
@@ -169,12 +172,24 @@ fn spread(
     Ok(())
 }
 
+/// Cores and logical CPUs of each machine; one, that there is, without the axis.
+fn machines(definition: &Definition, facts: &Facts<'_>) -> Vec<(Option<u32>, u32)> {
+    let there = facts.cpus.len() as u32;
+    if definition.cores.is_empty() {
+        return vec![(None, there)];
+    }
+    let threads = facts.threads_per_core.unwrap_or(1);
+    let cores = definition.cores.iter();
+    cores
+        .map(|&cores| (Some(cores), cores.saturating_mul(threads)))
+        .collect()
+}
+
 fn base(
     definition: &Definition,
     device: &DeviceSpec,
     (cipher, key_bits, sector_size_bytes): &Crypt,
     (rw, rwmixread_percent): (Rw, u8),
-    facts: &Facts<'_>,
 ) -> Result<CellParams, String> {
     let millis = |time: Option<crate::definition::quantity::Time>| {
         time.map_or(0, |time| time.0.as_millis() as u64)
@@ -196,7 +211,8 @@ fn base(
         jobs: 0,
         issuer_cpus: definition.issuers.clone().unwrap_or_default().0,
         devices: 0,
-        workers: definition.workers.unwrap_or(facts.cpus.len() as u32),
+        cores: None,
+        workers: 0,
         policy: String::new(),
         hipri: definition.hipri.unwrap_or(false),
         readahead: definition.readahead.unwrap_or(false),
@@ -352,6 +368,7 @@ mod tests {
         let facts = Facts {
             cpus: &[0, 1],
             size_bytes: &|device| matches!(device, DeviceSpec::File(_)).then_some(10_000_000),
+            threads_per_core: toml.contains("cores").then_some(2),
         };
         Matrix::new(&definition, &facts)
     }
@@ -396,6 +413,20 @@ mod tests {
         let split = (1 << 20, Some("64k/60:1m/40,1m"), 8, 2);
         let (one, eight) = ((4096, None, 1, 2), (4096, None, 8, 2));
         assert_eq!(seen, [split, split, one, eight, one, eight]);
+    }
+
+    #[test]
+    fn machines_of_several_sizes_have_jobs_and_workers_of_theirs() {
+        let matrix = matrix(
+            "bs = ['4k']\nrw = ['read']\ndevice = ['null']\njobs = ['cpus']\ncores = [1, 8]",
+        )
+        .unwrap();
+        let seen: Vec<_> = matrix
+            .cells
+            .iter()
+            .map(|cell| (cell.cores, cell.jobs, cell.workers))
+            .collect();
+        assert!(seen.contains(&(Some(1), 2, 2)) && seen.contains(&(Some(8), 16, 16)));
     }
 
     #[test]
@@ -444,6 +475,9 @@ mod tests {
             ("key-bits = [128]", "256 is AES-128"),
             ("sector-size = ['8k']", "512, 1k, 2k or 4k"),
             ("jobs = [0]", "--jobs 0"),
+            ("cores = [0]", "--cores 0"),
+            ("cores = [4000]", "at most 4096"),
+            ("cores = [600]\njobs = ['cpus']", "1200 jobs"),
             ("issuers = '7'", "CPU 7"),
             ("repeats = 0", "--repeats"),
             ("repeats = 4000000000", "too many"),

@@ -10,8 +10,10 @@
 
 mod check;
 mod decisions;
+mod rw;
 
 pub use decisions::{DecisionCount, PredictedTime};
+pub use rw::Rw;
 
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +121,9 @@ pub struct CellParams {
     pub issuer_cpus: Vec<u32>,
     /// Volumes that share one worker pool.
     pub devices: u32,
+    /// Cores of the simulated machine, where results are of several; left out where the machine is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
     /// Threads of the worker pool.
     pub workers: u32,
     /// Dispatch policy with its flags, or `raw` for no crypt stage.
@@ -164,25 +169,6 @@ impl CellParams {
     }
 }
 
-/// Direction and order of a cell's requests, fio's names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Rw {
-    /// Sequential reads.
-    Read,
-    /// Sequential writes.
-    Write,
-    /// Random reads.
-    RandRead,
-    /// Random writes.
-    RandWrite,
-    /// Sequential, reads and writes mixed.
-    ReadWrite,
-    /// Random, reads and writes mixed.
-    RandRw,
-}
-
 impl Placements {
     /// The sum of both.
     #[must_use]
@@ -192,49 +178,6 @@ impl Placements {
             offload: self.offload + other.offload,
             split: self.split + other.split,
         }
-    }
-}
-
-impl Rw {
-    /// Every pattern.
-    pub const ALL: [Self; 6] = [
-        Self::Read,
-        Self::Write,
-        Self::RandRead,
-        Self::RandWrite,
-        Self::ReadWrite,
-        Self::RandRw,
-    ];
-
-    /// fio's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::RandRead => "randread",
-            Self::RandWrite => "randwrite",
-            Self::ReadWrite => "readwrite",
-            Self::RandRw => "randrw",
-        }
-    }
-
-    /// Whether requests come in random order.
-    #[must_use]
-    pub const fn is_random(self) -> bool {
-        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
-    }
-
-    /// Whether the pattern writes at all.
-    #[must_use]
-    pub const fn writes(self) -> bool {
-        !matches!(self, Self::Read | Self::RandRead)
-    }
-
-    /// Whether the pattern reads at all.
-    #[must_use]
-    pub const fn reads(self) -> bool {
-        !matches!(self, Self::Write | Self::RandWrite)
     }
 }
 

@@ -52,6 +52,7 @@ pub(crate) fn cell(policy: &str, block_size_bytes: u64, depth: u32) -> CellParam
         jobs: 1,
         issuer_cpus: Vec::new(),
         devices: 1,
+        cores: None,
         workers: 2,
         policy: policy.to_owned(),
         hipri: false,

@@ -161,6 +161,7 @@ fn plan(definition: &Definition, machine: &Machine) -> Outcome<Matrix> {
     let facts = Facts {
         cpus: &cpus,
         size_bytes: &|_| None,
+        threads_per_core: Some(machine.cpu.threads_per_core),
     };
     let matrix = Matrix::new(definition, &facts).map_err(Failure::Usage)?;
     for cell in matrix.plan() {

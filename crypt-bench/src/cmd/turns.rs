@@ -89,6 +89,7 @@ fn repeats(measured: &Measured, definition: &Definition, metrics: usize) -> Outc
     let facts = Facts {
         cpus: &host::allowed_cpus(),
         size_bytes: &target::existing_size_bytes,
+        threads_per_core: None,
     };
     let matrix = Matrix::new(definition, &facts).map_err(Failure::Usage)?;
     let tests = matrix.plan().len() * metrics;

@@ -58,6 +58,7 @@ pub(super) fn narrowed(upper: &Definition, base: &Definition) -> Vec<Definition>
         depth,
         jobs,
         devices,
+        cores,
         cipher,
         key_bits,
         sector_size

@@ -8,6 +8,7 @@
 
 mod cases;
 pub mod device;
+mod over;
 pub mod policy;
 pub mod quantity;
 mod shard;
@@ -24,12 +25,13 @@ use quantity::{Count, CpuList, Rate, Size, Time};
 pub use shard::Shard;
 
 /// The definitions that come with the program, by name.
-pub const PRESETS: [(&str, &str); 7] = [
+pub const PRESETS: [(&str, &str); 8] = [
     ("default", include_str!("../../../benches/default.toml")),
     ("flags", include_str!("../../../benches/flags.toml")),
     ("gate", include_str!("../../../benches/gate.toml")),
     ("hand-off", include_str!("../../../benches/hand-off.toml")),
     ("policy", include_str!("../../../benches/policy.toml")),
+    ("scaling", include_str!("../../../benches/scaling.toml")),
     ("simulate", include_str!("../../../benches/simulate.toml")),
     ("smoke", include_str!("../../../benches/smoke.toml")),
 ];
@@ -116,6 +118,16 @@ pub struct Definition {
     )]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<u32>,
+
+    /// Cores of the simulated machine, whatever its file says; each has the threads that the file gives it
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N,..",
+        help_heading = "Axes"
+    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<u32>,
 
     /// inline, workqueue, adaptive, each with its flags: workqueue:no_read_workqueue,same_cpu_crypt, or
     /// adaptive:latency,max_workers=2 (also throughput, efficiency, max_cpu=PERCENT); raw for the device
@@ -308,56 +320,6 @@ impl Definition {
         toml::to_string(self).unwrap_or_else(|error| unreachable!("plain data: {error}"))
     }
 
-    /// This definition, with `base` where it says nothing.
-    ///
-    /// What it says on an axis that the cases of `base` spread over picks the cases that have it; values that
-    /// none has are measured in every case.
-    #[must_use]
-    pub fn over(self, base: Self) -> Self {
-        let case = if self.case.is_empty() {
-            cases::narrowed(&self, &base)
-        } else {
-            self.case.clone()
-        };
-        let own_blocks = !(self.bs.is_empty() && self.bssplit.is_empty());
-        let (bs, bssplit) = if own_blocks {
-            (self.bs, self.bssplit)
-        } else {
-            (base.bs, base.bssplit)
-        };
-        Self {
-            case,
-            bs,
-            bssplit,
-            device: list(self.device, base.device),
-            rw: list(self.rw, base.rw),
-            rwmixread: list(self.rwmixread, base.rwmixread),
-            depth: list(self.depth, base.depth),
-            jobs: list(self.jobs, base.jobs),
-            devices: list(self.devices, base.devices),
-            policy: list(self.policy, base.policy),
-            cipher: list(self.cipher, base.cipher),
-            key_bits: list(self.key_bits, base.key_bits),
-            sector_size: list(self.sector_size, base.sector_size),
-            only: self.only.or(base.only),
-            issuers: self.issuers.or(base.issuers),
-            workers: self.workers.or(base.workers),
-            hipri: self.hipri.or(base.hipri),
-            readahead: self.readahead.or(base.readahead),
-            direct: self.direct.or(base.direct),
-            engine: self.engine.or(base.engine),
-            cipher_throttle: self.cipher_throttle.or(base.cipher_throttle),
-            size: self.size.or(base.size),
-            runtime: self.runtime.or(base.runtime),
-            ramp: self.ramp.or(base.ramp),
-            slice: self.slice.or(base.slice),
-            repeats: self.repeats.or(base.repeats),
-            seed: self.seed.or(base.seed),
-            sample: self.sample.or(base.sample),
-            shard: self.shard.or(base.shard),
-        }
-    }
-
     /// Whether it says nothing at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -383,10 +345,6 @@ impl FromStr for Rw {
             format!("`{text}` is not a pattern: use one of {names}")
         })
     }
-}
-
-fn list<T>(upper: Vec<T>, lower: Vec<T>) -> Vec<T> {
-    if upper.is_empty() { lower } else { upper }
 }
 
 #[cfg(test)]

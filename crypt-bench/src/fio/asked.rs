@@ -260,6 +260,7 @@ fn cell(
         jobs: if copies > 1 { copies } else { job.numjobs },
         issuer_cpus: Vec::new(),
         devices: 1,
+        cores: None,
         workers: 0,
         policy,
         hipri: job.hipri,

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::Facts;
+use super::{Facts, machines};
 use crate::definition::Definition;
 use crate::definition::quantity::Size;
 use crate::generate::Blocks;
@@ -15,6 +15,8 @@ const MAX_BLOCK_BYTES: u64 = 64 << 20;
 const MAX_DEPTH: u32 = 16_384;
 /// Most jobs over all volumes.
 const MAX_JOBS: u64 = 1024;
+/// Most logical CPUs of a simulated machine.
+const MAX_CPUS: u64 = 4096;
 /// Most cells with their policies and repeats; more is a mistake.
 const MAX_RUNS: u64 = 100_000;
 
@@ -62,6 +64,7 @@ fn runs_of(definition: &Definition) -> u64 {
         definition.depth.len(),
         definition.jobs.len(),
         definition.devices.len(),
+        definition.cores.len().max(1),
         definition.policy.len(),
         definition.cipher.len(),
         definition.key_bits.len(),
@@ -81,7 +84,11 @@ pub(super) fn check_ranges(definition: &Definition, facts: &Facts<'_>) -> Result
             ));
         }
     }
-    let cpus = facts.cpus.len() as u32;
+    check_cores(definition, facts)?;
+    let cpus = machines(definition, facts)
+        .into_iter()
+        .map(|(_, cpus)| cpus);
+    let cpus = cpus.max().unwrap_or(1);
     let jobs: Vec<u32> = definition.jobs.iter().map(|jobs| jobs.on(cpus)).collect();
     for (name, values) in [("jobs", &jobs), ("devices", &definition.devices)] {
         if values.contains(&0) {
@@ -110,6 +117,28 @@ pub(super) fn check_ranges(definition: &Definition, facts: &Facts<'_>) -> Result
                 allowed.join(",")
             ));
         }
+    }
+    Ok(())
+}
+
+fn check_cores(definition: &Definition, facts: &Facts<'_>) -> Result<(), String> {
+    let Some(&most) = definition.cores.iter().max() else {
+        return Ok(());
+    };
+    let Some(threads) = facts.threads_per_core else {
+        return Err(
+            "--cores: this machine has the cores that it has; crypt-bench simulate has as many as you say"
+                .to_owned(),
+        );
+    };
+    if definition.cores.contains(&0) {
+        return Err("--cores 0: at least 1".to_owned());
+    }
+    let cpus = u64::from(most) * u64::from(threads);
+    if cpus > MAX_CPUS {
+        return Err(format!(
+            "--cores {most}: {cpus} logical CPUs; at most {MAX_CPUS}"
+        ));
     }
     Ok(())
 }

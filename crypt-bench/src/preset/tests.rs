@@ -19,6 +19,7 @@ fn cells(preset: &Preset) -> Vec<CellParams> {
     let facts = Facts {
         cpus: &[0, 1],
         size_bytes: &|_| None,
+        threads_per_core: None,
     };
     Matrix::new(&definition, &facts).unwrap().plan()
 }

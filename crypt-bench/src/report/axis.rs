@@ -28,6 +28,8 @@ pub enum Axis {
     Mix,
     /// Volumes that share a pool.
     Devices,
+    /// Cores of a simulated machine.
+    Cores,
     /// Threads of the pool.
     Workers,
     /// Polled or not.
@@ -56,7 +58,7 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Device,
         Self::Rw,
         Self::BlockSize,
@@ -67,6 +69,7 @@ impl Axis {
         Self::SectorSize,
         Self::Mix,
         Self::Devices,
+        Self::Cores,
         Self::Workers,
         Self::Hipri,
         Self::Readahead,
@@ -95,6 +98,7 @@ impl Axis {
             Self::SectorSize => "sector-size",
             Self::Mix => "rwmixread",
             Self::Devices => "devices",
+            Self::Cores => "cores",
             Self::Workers => "workers",
             Self::Hipri => "hipri",
             Self::Readahead => "readahead",
@@ -160,6 +164,9 @@ impl Axis {
                 let cpus: Vec<String> = cell.issuer_cpus.iter().map(u32::to_string).collect();
                 cpus.join(",")
             }
+            Self::Cores => cell
+                .cores
+                .map_or("the machine's".to_owned(), |cores| cores.to_string()),
             Self::Slice => cell
                 .slice_us
                 .map_or("by runtime".to_owned(), |us| format!("{us} µs")),
@@ -182,6 +189,7 @@ impl Axis {
             Self::SectorSize => u64::from(cell.sector_size_bytes),
             Self::Mix => u64::from(cell.rwmixread_percent),
             Self::Devices => u64::from(cell.devices),
+            Self::Cores => cell.cores.map_or(0, u64::from),
             Self::Workers => u64::from(cell.workers),
             Self::Hipri => u64::from(cell.hipri),
             Self::Readahead => u64::from(cell.readahead),

@@ -1,4 +1,4 @@
-//! Lines over a logarithmic axis of sizes: throughput by length.
+//! Lines over a logarithmic axis of sizes: throughput by length, or by the number of cores.
 //!
 //! Pure and total, as the heat map is: the same input gives the same bytes, and nothing to draw gives a
 //! picture that says so.
@@ -21,12 +21,23 @@ pub struct Curves {
     pub title: String,
     /// Second line: of what.
     pub subtitle: String,
-    /// What the horizontal axis shows, in bytes.
+    /// What the horizontal axis shows, in bytes or things.
     pub x_name: String,
-    /// What the vertical axis shows; it starts at zero.
+    /// What the vertical axis shows.
     pub unit: Unit,
+    /// How the vertical axis is divided.
+    pub scale: Scale,
     /// The lines.
     pub lines: Vec<Line>,
+}
+
+/// How the vertical axis is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly, from zero.
+    Linear,
+    /// By powers of ten. Lines that come first are wider, so that others that lie on them leave them visible.
+    Logarithmic,
 }
 
 /// One curve.
@@ -34,7 +45,8 @@ pub struct Curves {
 pub struct Line {
     /// Its name in the legend.
     pub name: String,
-    /// Bytes and value, by ascending bytes. What is not finite is left out.
+    /// Place and value, by ascending places. What is not finite is left out, and on a logarithmic axis what is not
+    /// above zero.
     pub points: Vec<(u64, f64)>,
 }
 
@@ -46,11 +58,23 @@ const LINE_HEIGHT: i32 = 20;
 const BELOW: i32 = 52;
 /// Horizontal lines of the grid, about.
 const STEPS: f64 = 5.0;
+/// Most powers of ten on a logarithmic axis.
+const MOST_DECADES: i32 = 12;
 
 impl Curves {
+    /// The picture as an SVG element for a page; `id` is unique there.
+    #[must_use]
+    pub fn svg(&self, id: &str) -> String {
+        self.finished(id, false)
+    }
+
     /// The picture as an SVG file with a background of its own, for light and dark readers.
     #[must_use]
     pub fn standalone_svg(&self) -> String {
+        self.finished("curve", true)
+    }
+
+    fn finished(&self, id: &str, standalone: bool) -> String {
         let size = self.size();
         let mut raw = String::new();
         {
@@ -61,10 +85,10 @@ impl Curves {
         }
         let title = plain(&format!("{}, {}", self.title, self.subtitle));
         let finish = Finish {
-            id: "curve",
+            id,
             title: &title,
             description: &self.description(),
-            standalone: true,
+            standalone,
         };
         svg::finish(&raw, size, &finish)
     }
@@ -92,12 +116,16 @@ impl Curves {
     fn draw(&self, area: &Area<'_>) -> Drawn {
         text(area, &self.title, (8, 19), Ink::Title, HPos::Left)?;
         text(area, &self.subtitle, (8, 37), Ink::Quiet, HPos::Left)?;
-        let Some(frame) = Frame::new(&self.lines) else {
+        let Some(frame) = Frame::new(&self.lines, self.scale) else {
             return text(area, "no results", (8, 70), Ink::Quiet, HPos::Left);
         };
         self.draw_grid(area, &frame)?;
         for (index, line) in self.lines.iter().enumerate() {
-            draw_line(area, &frame, line, line_color(index))?;
+            let width = match self.scale {
+                Scale::Linear => 2,
+                Scale::Logarithmic => 2 * (self.lines.len() - index) as u32,
+            };
+            draw_line(area, &frame, line, (line_color(index), width))?;
             draw_legend(area, index, &line.name)?;
         }
         Ok(())
@@ -135,33 +163,58 @@ impl Curves {
 struct Frame {
     least: u64,
     most: u64,
-    top: f64,
-    step: f64,
+    vertical: Vertical,
+}
+
+enum Vertical {
+    /// From zero to the top, in steps.
+    Linear { top: f64, step: f64 },
+    /// Between two powers of ten.
+    Logarithmic { least: i32, most: i32 },
 }
 
 impl Frame {
     /// `None` where there is nothing to draw.
-    fn new(lines: &[Line]) -> Option<Self> {
+    fn new(lines: &[Line], scale: Scale) -> Option<Self> {
         let points = || lines.iter().flat_map(|line| &line.points);
         let least = points().map(|point| point.0).min()?.max(1);
         let most = points().map(|point| point.0).max()?.max(1);
         let values = points()
             .map(|point| point.1)
             .filter(|value| value.is_finite());
-        let highest = values.fold(0.0, f64::max);
+        let highest = values.clone().fold(0.0, f64::max);
         let highest = if highest > 0.0 { highest } else { 1.0 };
-        let step = round_up(highest / STEPS);
+        let vertical = match scale {
+            Scale::Linear => {
+                let step = round_up(highest / STEPS);
+                let top = (highest / step).ceil() * step;
+                Vertical::Linear { top, step }
+            }
+            Scale::Logarithmic => {
+                let positive = values.filter(|value| *value > 0.0);
+                let lowest = positive.fold(highest, f64::min);
+                let most = highest.log10().ceil() as i32;
+                let least = (lowest.log10().floor() as i32).clamp(most - MOST_DECADES, most - 1);
+                Vertical::Logarithmic { least, most }
+            }
+        };
         Some(Self {
             least,
             most,
-            top: (highest / step).ceil() * step,
-            step,
+            vertical,
         })
     }
 
-    fn ticks(&self) -> impl Iterator<Item = f64> {
-        let count = (self.top / self.step).round() as u32;
-        (0..=count).map(|index| f64::from(index) * self.step)
+    fn ticks(&self) -> Vec<f64> {
+        match self.vertical {
+            Vertical::Linear { top, step } => {
+                let count = (top / step).round() as u32;
+                (0..=count).map(|index| f64::from(index) * step).collect()
+            }
+            Vertical::Logarithmic { least, most } => {
+                (least..=most).map(|power| 10_f64.powi(power)).collect()
+            }
+        }
     }
 
     fn x(&self, bytes: u64) -> i32 {
@@ -172,7 +225,13 @@ impl Frame {
     }
 
     fn y(&self, value: f64) -> i32 {
-        let position = (value / self.top).clamp(0.0, 1.0);
+        let position = match self.vertical {
+            Vertical::Linear { top, .. } => value / top,
+            Vertical::Logarithmic { least, most } => {
+                (value.log10() - f64::from(least)) / f64::from(most - least)
+            }
+        };
+        let position = position.clamp(0.0, 1.0);
         TOP + PLOT_HEIGHT - (position * f64::from(PLOT_HEIGHT)) as i32
     }
 }
@@ -187,12 +246,14 @@ fn round_up(value: f64) -> f64 {
     fits.unwrap_or(value)
 }
 
-fn draw_line(area: &Area<'_>, frame: &Frame, line: &Line, color: Rgb) -> Drawn {
-    let points = line.points.iter().filter(|point| point.1.is_finite());
+fn draw_line(area: &Area<'_>, frame: &Frame, line: &Line, (color, width): (Rgb, u32)) -> Drawn {
+    let is_linear = matches!(frame.vertical, Vertical::Linear { .. });
+    let can_be_drawn = |value: f64| value.is_finite() && (is_linear || value > 0.0);
+    let points = line.points.iter().filter(|point| can_be_drawn(point.1));
     let points: Vec<(i32, i32)> = points
         .map(|(bytes, value)| (frame.x(*bytes), frame.y(*value)))
         .collect();
-    let style = plotters_color(color).stroke_width(2);
+    let style = plotters_color(color).stroke_width(width);
     area.draw(&PathElement::new(points, style))
 }
 
@@ -212,6 +273,7 @@ mod tests {
             subtitle: "a <test>".to_owned(),
             x_name: "length".to_owned(),
             unit: Unit::BytesPerSecond,
+            scale: Scale::Linear,
             lines: vec![Line {
                 name: "one & only".to_owned(),
                 points: points.to_vec(),
@@ -238,6 +300,23 @@ mod tests {
     }
 
     #[test]
+    fn a_logarithmic_axis_has_powers_of_ten_and_wide_lines_below_narrow_ones() {
+        let mut curves = curves(&[(1, 2e6), (256, 3e9)]);
+        curves.scale = Scale::Logarithmic;
+        curves.lines.push(curves.lines[0].clone());
+        let svg = curves.svg("one");
+        for words in ["1.00 MB/s", "100 MB/s", "10.0 GB/s", "256"] {
+            assert!(svg.contains(&format!("\n{words}\n")), "{words}: {svg}");
+        }
+        assert!(!svg.contains("\n0\n"));
+        let (wide, narrow) = (
+            svg.find("stroke-width=\"4\""),
+            svg.find("stroke-width=\"2\""),
+        );
+        assert!(wide.is_some() && wide < narrow, "{svg}");
+    }
+
+    #[test]
     fn any_input_gives_a_picture() {
         assert!(curves(&[]).standalone_svg().contains("no results"));
         for points in [
@@ -246,8 +325,14 @@ mod tests {
             &[(1, f64::NAN), (u64::MAX, f64::INFINITY)],
             &[(8, -1.0), (9, 1e-300)],
         ] {
-            let svg = curves(points).standalone_svg();
-            assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
+            for scale in [Scale::Linear, Scale::Logarithmic] {
+                let svg = Curves {
+                    scale,
+                    ..curves(points)
+                }
+                .standalone_svg();
+                assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
+            }
         }
     }
 

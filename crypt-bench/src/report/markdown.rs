@@ -13,6 +13,7 @@ use super::maps;
 use super::metric::Metric;
 use super::model::{Facet, Report};
 use super::published;
+use super::scaling::Scaling;
 use super::verdict::Verdict;
 
 /// The metrics of the tables per facet.
@@ -32,6 +33,7 @@ pub fn document(report: &Report<'_>) -> String {
         return text;
     }
     text += &table_of(&maps::overview(report, Metric::Throughput));
+    text += &Scaling::of(report).map_or_else(String::new, |scaling| scaling.markdown());
     text += &published::markdown(&published::sections(report));
     for facet in &report.facets {
         text += &one_facet(report, facet);

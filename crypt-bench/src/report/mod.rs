@@ -25,6 +25,7 @@ pub mod names;
 pub mod palette;
 pub mod published;
 pub mod scale;
+pub mod scaling;
 mod svg;
 pub mod terminal;
 pub mod verdict;

@@ -272,7 +272,9 @@ fn extra(runs: &[Run], facets: &[Facet], heads: &[&CellParams], index: usize) ->
                 .map_or_else(String::new, |run| run.name.clone()),
         );
     }
-    for axis in extra_axes() {
+    // Workers are as many as a simulated machine has CPUs, where its size varies.
+    let follows = |axis: &Axis| *axis == Axis::Workers && head.cores.is_some();
+    for axis in extra_axes().filter(|axis| !follows(axis)) {
         if rivals
             .iter()
             .any(|i| axis.text(heads[*i]) != axis.text(head))

@@ -16,6 +16,7 @@ use super::metric::Metric;
 use super::model::Report;
 use super::palette::Rgb;
 use super::published;
+use super::scaling::Scaling;
 use super::verdict::Verdict;
 
 /// How colours are written.
@@ -60,7 +61,7 @@ impl Style {
     }
 }
 
-/// The overview map, the three-line verdict, and the published tables that were measured again.
+/// The overview map, the three-line verdict, where policies scale, and the published tables that were measured again.
 #[must_use]
 pub fn summary(report: &Report<'_>, style: Style) -> String {
     let mut text = String::new();
@@ -70,6 +71,10 @@ pub fn summary(report: &Report<'_>, style: Style) -> String {
     }
     for line in Verdict::of(report).lines() {
         text += &wrapped(line, style.width);
+    }
+    if let Some(scaling) = Scaling::of(report) {
+        text.push('\n');
+        text += &scaling.text(style.width);
     }
     let sections = published::sections(report);
     if !sections.is_empty() {

@@ -7,6 +7,7 @@
 
 mod hand_off;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -222,6 +223,20 @@ impl Machine {
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| unreachable!("plain data: {error}"))
+    }
+
+    /// The machine with so many cores, where a number is given. Cores that its nodes can't share evenly are on one.
+    #[must_use]
+    pub fn with_cores(&self, cores: Option<u32>) -> Cow<'_, Self> {
+        let Some(cores) = cores else {
+            return Cow::Borrowed(self);
+        };
+        let mut machine = self.clone();
+        machine.cpu.cores = cores;
+        if !cores.is_multiple_of(machine.cpu.nodes) {
+            machine.cpu.nodes = 1;
+        }
+        Cow::Owned(machine)
     }
 
     /// Logical CPUs.

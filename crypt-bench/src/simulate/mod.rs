@@ -77,7 +77,8 @@ pub fn simulate(
     repeat: u32,
     stop: &AtomicBool,
 ) -> Result<Option<Simulated>, String> {
-    let plan = Plan::new(machine, cell, repeat)?;
+    let machine = machine.with_cores(cell.cores);
+    let plan = Plan::new(&machine, cell, repeat)?;
     let mut world = plan.world()?;
     if !world.run(stop) {
         return Ok(None);
@@ -110,7 +111,7 @@ pub fn simulate(
 /// # Errors
 /// As [`simulate`].
 pub fn check(machine: &Machine, cell: &CellParams) -> Result<(), String> {
-    Plan::new(machine, cell, 1).map(drop)
+    Plan::new(&machine.with_cores(cell.cores), cell, 1).map(drop)
 }
 
 /// A cell, understood.

@@ -71,6 +71,7 @@ fn every_preset_runs_on_its_machine_and_twice_the_same() {
         let facts = Facts {
             cpus: &cpus,
             size_bytes: &|_| None,
+            threads_per_core: Some(machine.cpu.threads_per_core),
         };
         let definition = preset.plan.simulation();
         let definition = definition.over(Definition::fallback().unwrap());

@@ -67,7 +67,7 @@ fn bad_flags_are_refused_with_advice() {
         ("--direct --buffered", "cannot be used with"),
         (
             "--matrix nosuch.toml",
-            "default, flags, gate, hand-off, policy, simulate, smoke",
+            "default, flags, gate, hand-off, policy, scaling, simulate, smoke",
         ),
         (
             "--preset nosuch",

@@ -143,3 +143,31 @@ fn a_published_table_stands_beside_its_simulation_and_is_held_against_it() {
         assert!(error.contains(reason), "{arguments}: {error}");
     }
 }
+
+#[test]
+fn machines_of_several_sizes_are_one_result_and_lines_of_a_report() {
+    let place = Place::new();
+    let shown = place.succeed(
+        "simulate --machine server-64 --cores 1,2,4,8 --device null --rw randread --bs 64k --depth 8 --policy adaptive \
+         --runtime 3ms --ramp 1ms --repeats 2 --out results",
+    );
+    assert!(
+        shown.contains("Throughput: adaptive is not the best in")
+            || shown.contains("Throughput: no policy beats adaptive"),
+        "{shown}"
+    );
+    let plan = place.manifest("results").plan;
+    let sizes: Vec<_> = plan.iter().map(|cell| (cell.cores, cell.workers)).collect();
+    assert!(
+        sizes.contains(&(Some(1), 1)) && sizes.contains(&(Some(8), 8)),
+        "{sizes:?}"
+    );
+    assert!(
+        place
+            .read("results", "report.html")
+            .contains("Throughput against cores")
+    );
+    let refused = place.run("matrix --cores 2 --device null --out measured");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("crypt-bench simulate"));
+}

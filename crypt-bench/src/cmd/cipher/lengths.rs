@@ -13,7 +13,7 @@ use crypt_core::error::Result;
 use crypt_core::key::Key;
 
 use super::Direction;
-use crate::report::curve::{Curves, Line};
+use crate::report::curve::{Curves, Line, Scale};
 use crate::report::format::Unit;
 
 const SHORTEST: usize = 512;
@@ -56,6 +56,7 @@ pub(super) fn curves(
         subtitle: "in place, one thread; best of interleaved slices".to_owned(),
         x_name: "length of the data unit".to_owned(),
         unit: Unit::BytesPerSecond,
+        scale: Scale::Linear,
         lines: subjects.into_iter().map(Subject::line).collect(),
     })
 }

@@ -29,7 +29,7 @@ Examples:
   crypt-bench matrix --device file:new.img --create --size 4g --rw randwrite
       a new file, fully written before measuring; it stays
   crypt-bench matrix --matrix benches/flags.toml --repeats 10 --out results
-      a definition from a file (or a preset's name: default, flags, gate, hand-off, policy, simulate, smoke)
+      a definition from a file (or a preset's name: default, flags, gate, hand-off, policy, scaling, simulate, smoke)
   crypt-bench matrix --preset dorminy-optane
       a published table of dm-crypt with and without workqueues, measured again on a modelled Optane
   crypt-bench matrix --import job.fio --bs 4k,64k

@@ -50,6 +50,7 @@ impl Plan {
         let facts = Facts {
             cpus: &host::allowed_cpus(),
             size_bytes: &target::existing_size_bytes,
+            threads_per_core: None,
         };
         let matrix = Matrix::new(&definition, &facts).map_err(Failure::Usage)?;
         target::check(&matrix.cells, &permissions).map_err(Failure::Usage)?;

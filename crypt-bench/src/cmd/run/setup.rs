@@ -329,6 +329,7 @@ fn cell(plan: &Plan, job: &Job, range: &Range) -> CellParams {
         jobs: 1,
         issuer_cpus: Vec::new(),
         devices: 1,
+        cores: None,
         workers: 0,
         policy: "inline".to_owned(),
         hipri: job.hipri,

@@ -15,6 +15,7 @@ use super::decisions;
 use super::escape::escape;
 use super::model::Report;
 use super::published;
+use super::scaling::Scaling;
 use super::verdict::Verdict;
 
 const STYLE: &str = include_str!("style.css");
@@ -27,6 +28,7 @@ pub fn page(report: &Report<'_>) -> String {
     let title = title(report);
     let sections = published::sections(report);
     let decided = decisions::sections(report);
+    let scaling = Scaling::of(report);
     [
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n",
@@ -37,10 +39,19 @@ pub fn page(report: &Report<'_>) -> String {
         "</title>\n<style>\n",
         STYLE,
         "</style>\n</head>\n<body>\n",
-        &header(report, !sections.is_empty(), !decided.is_empty()),
+        &header(
+            report,
+            &[
+                (!sections.is_empty(), "published", "Published"),
+                (scaling.is_some(), "scaling", "Scaling"),
+                (true, "maps", "Maps"),
+                (!decided.is_empty(), "decisions", "Decisions"),
+            ],
+        ),
         "<main>\n",
         &first_screen(report, &verdict),
         &published::html(&sections),
+        &scaling.map_or_else(String::new, |scaling| scaling.html()),
         &figures::maps(report),
         &decisions::html(&decided),
         &table::cells(report),
@@ -100,7 +111,8 @@ fn day(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
-fn header(report: &Report<'_>, has_published: bool, has_decisions: bool) -> String {
+/// The head of the page, with a link to each of these sections that is there.
+fn header(report: &Report<'_>, sections: &[(bool, &str, &str)]) -> String {
     let runs: Vec<String> = report
         .runs
         .iter()
@@ -109,19 +121,14 @@ fn header(report: &Report<'_>, has_published: bool, has_decisions: bool) -> Stri
             format!("{} · {}", escape(host), escape(day))
         })
         .collect();
-    let published = if has_published {
-        "<a href=\"#published\">Published</a>\n"
-    } else {
-        ""
-    };
-    let decisions = if has_decisions {
-        "<a href=\"#decisions\">Decisions</a>\n"
-    } else {
-        ""
-    };
+    let links: String = sections
+        .iter()
+        .filter(|(is_there, ..)| *is_there)
+        .map(|(_, id, name)| format!("<a href=\"#{id}\">{name}</a>\n"))
+        .collect();
     format!(
         "<header class=\"top\"><span class=\"name\">crypt-bench</span>\
-         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\">{published}<a href=\"#maps\">Maps</a>\n{decisions}\
+         <span class=\"quiet\">{}</span><nav aria-label=\"Sections\">{links}\
          <a href=\"#numbers\">Numbers</a><a href=\"#environment\">Environment</a>\
          <a href=\"#made\">How it was made</a></nav>\
          <button id=\"theme\" type=\"button\" aria-label=\"Switch between light and dark\" hidden>\
