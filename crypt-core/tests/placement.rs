@@ -5,6 +5,7 @@
 
 use std::num::{NonZeroU8, NonZeroUsize};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -20,7 +21,7 @@ use crypt_core::policy::{
 use crypt_core::request::{Flags, Op, Request};
 use crypt_core::spec::CipherSpec;
 use crypt_core::units::{ByteLength, SectorIndex, SectorSize};
-use crypt_core::{Errno, Queue, QueueOptions, Volume};
+use crypt_core::{Errno, Queue, QueueOptions, Ticket, Volume};
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 96;
@@ -243,4 +244,77 @@ proptest! {
             prop_assert!(actual == expected, "{}, depth {}", policy, depth);
         }
     }
+}
+
+/// What a worker did comes back although others end at once and follow each other without a pause.
+#[test]
+fn requests_that_end_at_once_do_not_starve_one_that_a_worker_has() {
+    use Placement::{Inline, Offload};
+    let script = [
+        vec![Offload, Inline, Inline, Offload],
+        vec![Inline; 1 << 20],
+    ]
+    .concat();
+    let volume = Volume::builder(Arc::new(MemoryDevice::new(BLOCK * BLOCKS).unwrap()))
+        .cipher(cipher())
+        .workers(workers())
+        .policy_factory(move || {
+            Box::new(Scripted {
+                script: script.clone(),
+                next: 0,
+                rules: OffloadRules {
+                    writes: WriteRoute::Worker,
+                    ..OffloadRules::default()
+                },
+            })
+        })
+        .build()
+        .unwrap();
+    let options = QueueOptions {
+        depth: 4,
+        max_request_bytes: BLOCK as u32,
+        polled: false,
+    };
+    let mut queue = volume.queue(&options).unwrap();
+    let write = |ticket: &Ticket| {
+        let sector = SectorIndex::new(ticket.index() as u64 * BLOCK / 512);
+        Request::new(Op::Write, sector, ByteLength::new(BLOCK))
+    };
+    let submit = |queue: &mut Queue, ticket: Ticket| {
+        let request = write(&ticket);
+        queue.submit(ticket, request);
+    };
+    let [first, second, third, fourth] = [(); 4].map(|()| queue.claim().unwrap());
+    let mut done = Vec::new();
+    submit(&mut queue, first);
+    queue.poll(&mut done);
+    // The worker is done: its result and two requests that end at once meet in one round.
+    std::thread::sleep(Duration::from_millis(50));
+    submit(&mut queue, second);
+    submit(&mut queue, third);
+    let begun = Instant::now();
+    let slow = fourth.index();
+    let mut slow_ticket = Some(fourth);
+    loop {
+        queue.wait(&mut done, None).unwrap();
+        slow_ticket
+            .take()
+            .into_iter()
+            .for_each(|ticket| submit(&mut queue, ticket));
+        if done
+            .iter()
+            .any(|completion| completion.ticket.index() == slow)
+        {
+            break;
+        }
+        assert!(
+            begun.elapsed().as_secs() < 20,
+            "the worker's was never collected"
+        );
+        for completion in done.drain(..) {
+            completion.result.unwrap();
+            submit(&mut queue, completion.ticket);
+        }
+    }
+    queue.drain(&mut done).unwrap();
 }

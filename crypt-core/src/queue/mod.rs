@@ -190,7 +190,13 @@ impl Queue {
         let before = done.len();
         // The caller's own code ran since.
         self.hands.fresh = false;
-        for _ in 0..MAX_ROUNDS {
+        for round in 0..MAX_ROUNDS {
+            let fed = self.feed_events();
+            // Requests that end at once may follow each other for ever: what device and workers have is looked for
+            // each time, and between rounds only where nothing else is to do.
+            if round == 0 || !fed {
+                self.gather();
+            }
             if !self.round(done) || done.len() > before {
                 break;
             }
@@ -290,12 +296,6 @@ impl Queue {
     /// One turn of the state machine; false where there was nothing to do.
     #[inline]
     fn round(&mut self, done: &mut Vec<Completion>) -> bool {
-        // What ended at once is all of a device that never has anything to collect.
-        if self.hands.events.is_empty() {
-            self.gather();
-        } else {
-            self.feed_events();
-        }
         let Self {
             pipeline,
             actions,
@@ -315,14 +315,18 @@ impl Queue {
         true
     }
 
-    /// Tells the state machine what ended in the last round.
+    /// Tells the state machine what ended in the last round; false where nothing did.
     #[inline]
-    fn feed_events(&mut self) {
+    fn feed_events(&mut self) -> bool {
+        if self.hands.events.is_empty() {
+            return false;
+        }
         let now_ns = self.hands.now_ns;
         for event in &self.hands.events {
             self.pipeline.feed(now_ns, event, &mut self.actions);
         }
         self.hands.events.clear();
+        true
     }
 
     /// Tells the state machine what the device and the workers have ended.
