@@ -264,6 +264,7 @@ fn requests_that_end_at_once_do_not_starve_one_that_a_worker_has() {
                 next: 0,
                 rules: OffloadRules {
                     writes: WriteRoute::Worker,
+                    wake_each: true,
                     ..OffloadRules::default()
                 },
             })
