@@ -67,6 +67,7 @@ pub fn check(input: &[u8]) -> bool {
 pub(super) fn multiplied(definition: &Definition, input_bytes: usize) -> bool {
     let facts = Facts {
         cpus: &[0, 1],
+        threads_per_core: Some(2),
         size_bytes: &|device| matches!(device, DeviceSpec::File(_)).then_some(1 << 30),
     };
     let matrix = match Matrix::new(definition, &facts) {
