@@ -10,7 +10,7 @@ use crate::policy::{Job, Load, Placement, Policy};
 pub(super) struct Jobs {
     /// The slots whose jobs these are.
     tokens: Vec<Token>,
-    /// What the policy was asked and what it said, in the same order; empty where it was not.
+    /// What the policy was asked and what it said, in the same order; empty where it was not yet.
     jobs: Vec<Job>,
     placements: Vec<Placement>,
 }
@@ -37,11 +37,12 @@ impl Jobs {
         self.tokens.push(token);
     }
 
-    /// The jobs of the batch.
+    /// The jobs of the batch, which is complete.
     pub(super) fn look_up(&mut self, slots: &Slots) -> &[Job] {
-        let jobs = self.tokens.iter().map(|&token| slots.at(token).job);
-        self.jobs.clear();
-        self.jobs.extend(jobs);
+        if self.jobs.is_empty() {
+            let jobs = self.tokens.iter().map(|&token| slots.at(token).job);
+            self.jobs.extend(jobs);
+        }
         &self.jobs
     }
 
