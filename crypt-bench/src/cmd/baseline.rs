@@ -129,13 +129,20 @@ fn copy(dir: &Path, place: &Path) -> std::io::Result<()> {
         .prefix(".")
         .suffix(".tmp")
         .tempdir_in(above)?;
+    let (new, old) = (stage.path().join("new"), stage.path().join("old"));
+    fs::create_dir(&new)?;
     for file in [RESULTS, MANIFEST] {
-        fs::copy(dir.join(file), stage.path().join(file))?;
+        fs::copy(dir.join(file), new.join(file))?;
     }
     if place.exists() {
-        fs::remove_dir_all(place)?;
+        fs::rename(place, &old)?;
     }
-    fs::rename(stage.keep(), place)
+    // The old one goes with the stage, once the new one is in its place.
+    let renamed = fs::rename(&new, place);
+    if renamed.is_err() && old.exists() {
+        fs::rename(&old, place)?;
+    }
+    renamed
 }
 
 fn list(as_json: bool) -> Outcome {
