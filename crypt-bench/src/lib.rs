@@ -29,6 +29,7 @@ pub mod journal;
 pub mod judge;
 pub mod log;
 pub mod manifest;
+mod mark;
 pub mod matrix;
 pub mod merge;
 pub mod noise;

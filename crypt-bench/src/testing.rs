@@ -213,6 +213,20 @@ fn environment() -> Environment {
     }
 }
 
+/// Asserts that the rows of each table of a Markdown document have equally many columns.
+pub(crate) fn assert_tables_are_whole(markdown: &str) {
+    for block in markdown
+        .split("\n\n")
+        .filter(|block| block.starts_with('|'))
+    {
+        let widths: Vec<usize> = block
+            .lines()
+            .map(|line| line.matches('|').count())
+            .collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{block}");
+    }
+}
+
 /// The published schema is the types' own. `UPDATE_SCHEMA=1 cargo test -p crypt-bench` rewrites
 /// it after a change.
 pub(crate) fn published(name: &str, mut generated: serde_json::Value) -> serde_json::Value {

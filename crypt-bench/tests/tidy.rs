@@ -34,6 +34,7 @@ const BENCH_ORDER: &[&[&str]] = &[
     &["result"],
     &["manifest", "summary"],
     &["buckets", "host", "storage", "definition"],
+    &["mark"],
     &[
         "matrix",
         "generate",

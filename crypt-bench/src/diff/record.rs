@@ -138,6 +138,12 @@ impl MeanRecord {
         }
     }
 
+    /// What stands above [`MeanRecord::columns`].
+    #[must_use]
+    pub fn heading() -> [String; 4] {
+        ["geometric mean", "policy", "cells", "change"].map(str::to_owned)
+    }
+
     /// Metric, policy, number of cells, and the mean with its bounds, in words.
     #[must_use]
     pub fn columns(&self) -> [String; 4] {

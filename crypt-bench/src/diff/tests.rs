@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::doubt::Doubt;
 use crate::result::ResultRecord;
-use crate::testing::{cell, manifest, record};
+use crate::testing::{assert_tables_are_whole, cell, manifest, record};
 
 /// How fast a cell is: policy, depth and repeat.
 type Speed = fn(&str, u32, u32) -> f64;
@@ -223,16 +223,7 @@ fn every_rendering_names_every_cell() {
         4,
         "{markdown}"
     );
-    for block in markdown
-        .split("\n\n")
-        .filter(|block| block.starts_with('|'))
-    {
-        let widths: Vec<usize> = block
-            .lines()
-            .map(|line| line.matches('|').count())
-            .collect();
-        assert!(widths.iter().all(|width| *width == widths[0]), "{block}");
-    }
+    assert_tables_are_whole(&markdown);
     let json: Value = serde_json::from_str(&machine::json(&diff)).unwrap();
     assert_eq!(json["cells"][3]["changes"][0]["change"], "worse");
     assert_eq!(json["cells"][0]["changes"][0]["change"], "none_shown");

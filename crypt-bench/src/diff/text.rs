@@ -112,7 +112,7 @@ fn means(diff: &Diff<'_>) -> String {
 
 /// The geometric means under their heading.
 pub(super) fn mean_rows(diff: &Diff<'_>) -> Vec<Vec<String>> {
-    let heading = ["geometric mean", "policy", "cells", "change"].map(str::to_owned);
+    let heading = MeanRecord::heading();
     let rows = diff.means.iter().map(|mean| MeanRecord::of(mean).columns());
     [heading]
         .into_iter()

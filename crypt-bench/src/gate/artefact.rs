@@ -7,13 +7,12 @@
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 #[cfg(test)]
 use schemars::JsonSchema;
 
 use crate::diff::record::{ChangeRecord, MeanRecord};
-use crate::host::hex;
+use crate::mark::Marked;
 use crate::result::CellParams;
 
 /// Version of the format that this build writes.
@@ -259,11 +258,7 @@ impl Artefact {
     /// The document as it is stored.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let marked = Self {
-            mark: self.fitting_mark(),
-            ..self.clone()
-        };
-        let text = serde_json::to_string_pretty(&marked);
+        let text = serde_json::to_string_pretty(&self.marked());
         text.unwrap_or_else(|error| unreachable!("plain data: {error}")) + "\n"
     }
 
@@ -274,15 +269,7 @@ impl Artefact {
     pub fn parse(text: &str) -> Result<Self, String> {
         let artefact: Self = serde_json::from_str(text)
             .map_err(|error| format!("not the result of a gate: {error}"))?;
-        if artefact.schema_version != VERSION {
-            return Err(format!(
-                "version {} of the format, and this program reads version {VERSION}",
-                artefact.schema_version
-            ));
-        }
-        if artefact.mark != artefact.fitting_mark() {
-            return Err("changed after it was written: its mark does not fit".to_owned());
-        }
+        let artefact = artefact.believed()?;
         let contradicts = |cell: &&CellVerdict| cell.verdict != cell.concluded();
         if artefact.verdict != artefact.conclusion()
             || artefact.cells.iter().any(|cell| contradicts(&cell))
@@ -291,14 +278,16 @@ impl Artefact {
         }
         Ok(artefact)
     }
+}
 
-    fn fitting_mark(&self) -> String {
-        let unmarked = Self {
-            mark: String::new(),
-            ..self.clone()
-        };
-        let text = serde_json::to_string(&unmarked)
-            .unwrap_or_else(|error| unreachable!("plain data: {error}"));
-        hex(&Sha256::digest(text.as_bytes()))
+impl Marked for Artefact {
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.schema_version
+    }
+
+    fn mark(&mut self) -> &mut String {
+        &mut self.mark
     }
 }

@@ -5,6 +5,7 @@
 use super::artefact::{Artefact, Verdict};
 use super::text;
 use crate::diff::markdown::{remarks, table};
+use crate::diff::record::MeanRecord;
 use crate::report::format::counted;
 use crate::report::markdown::safe;
 
@@ -39,13 +40,12 @@ fn means(artefact: &Artefact) -> String {
     if artefact.means.is_empty() {
         return String::new();
     }
-    let heading = ["geometric mean", "policy", "cells", "change"].map(str::to_owned);
     let rows: Vec<Vec<String>> = artefact
         .means
         .iter()
         .map(|mean| mean.columns().to_vec())
         .collect();
-    format!("\n{}", table(&heading, &rows))
+    format!("\n{}", table(&MeanRecord::heading(), &rows))
 }
 
 fn origin(artefact: &Artefact) -> String {

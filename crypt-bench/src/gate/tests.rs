@@ -9,7 +9,7 @@ use super::*;
 use crate::diff::Options;
 use crate::doubt::Doubt;
 use crate::result::ResultRecord;
-use crate::testing::{cell, manifest, published, record};
+use crate::testing::{assert_tables_are_whole, cell, manifest, published, record};
 
 const REPEATS: u32 = 12;
 
@@ -282,16 +282,7 @@ fn text_and_markdown_name_what_is_no_pass_first() {
         markdown.starts_with("### Gate: regressed: 3 cells"),
         "{markdown}"
     );
-    for block in markdown
-        .split("\n\n")
-        .filter(|block| block.starts_with('|'))
-    {
-        let widths: Vec<usize> = block
-            .lines()
-            .map(|line| line.matches('|').count())
-            .collect();
-        assert!(widths.iter().all(|width| *width == widths[0]), "{block}");
-    }
+    assert_tables_are_whole(&markdown);
 }
 
 #[test]

@@ -11,13 +11,12 @@ pub mod text;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 #[cfg(test)]
 use schemars::JsonSchema;
 
 use crate::diff::dimension::fingerprint;
-use crate::host::hex;
+use crate::mark::Marked;
 use crate::report::Run;
 use crate::report::axis::Axis;
 use crate::report::cells::{CellSummary, summarise};
@@ -118,11 +117,8 @@ impl Entry {
     /// The line that is stored, without its end.
     #[must_use]
     pub fn to_line(&self) -> String {
-        let marked = Self {
-            mark: self.fitting_mark(),
-            ..self.clone()
-        };
-        serde_json::to_string(&marked).unwrap_or_else(|error| unreachable!("plain data: {error}"))
+        serde_json::to_string(&self.marked())
+            .unwrap_or_else(|error| unreachable!("plain data: {error}"))
     }
 
     /// Whether it is of the same run as another one.
@@ -134,27 +130,19 @@ impl Entry {
     fn parse(line: &str) -> Result<Self, String> {
         let entry: Self = serde_json::from_str(line)
             .map_err(|error| format!("not an entry, at column {}: {error}", error.column()))?;
-        if entry.schema_version != VERSION {
-            return Err(format!(
-                "version {} of the format, and this program reads version {VERSION}",
-                entry.schema_version
-            ));
-        }
-        if entry.mark == entry.fitting_mark() {
-            Ok(entry)
-        } else {
-            Err("changed after it was written: its mark does not fit".to_owned())
-        }
+        entry.believed()
+    }
+}
+
+impl Marked for Entry {
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.schema_version
     }
 
-    fn fitting_mark(&self) -> String {
-        let unmarked = Self {
-            mark: String::new(),
-            ..self.clone()
-        };
-        let text = serde_json::to_string(&unmarked)
-            .unwrap_or_else(|error| unreachable!("plain data: {error}"));
-        hex(&Sha256::digest(text.as_bytes()))
+    fn mark(&mut self) -> &mut String {
+        &mut self.mark
     }
 }
 

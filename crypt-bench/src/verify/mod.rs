@@ -13,6 +13,7 @@ mod method;
 use std::fmt;
 
 use crate::generate::{BytePattern, Random};
+use crate::host::hex;
 use header::Header;
 pub use method::Method;
 
@@ -186,10 +187,6 @@ impl Checks {
 /// The seed of a block: of one run and one offset.
 fn block_seed(run: u64, offset_bytes: u64) -> u64 {
     Random::new(run ^ offset_bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
