@@ -200,14 +200,18 @@ fn means(pairs: &[Pair<'_>], options: &Options) -> Vec<Mean> {
             .iter()
             .filter(|pair| policy.is_none_or(|name| pair.params().policy == *name));
         let changes = wanted.flat_map(|pair| &pair.changes);
-        let beside: Vec<&[(f64, f64)]> = changes
+        let second_by_first = |change: &Change| -> Vec<(f64, f64)> {
+            let pairs = change.pairs().into_iter();
+            pairs.map(|(first, second)| (second, first)).collect()
+        };
+        let beside: Vec<Vec<(f64, f64)>> = changes
             .filter(|change| change.metric == metric && change.shift.is_some())
-            .map(|change| change.second_by_first.as_slice())
+            .map(second_by_first)
             .collect();
         Some(Mean {
             metric,
             policy: policy.cloned(),
-            ratio: Ratio::over(beside.iter().copied())?,
+            ratio: Ratio::over(beside.iter().map(Vec::as_slice))?,
             cells: beside.len(),
         })
     };

@@ -35,8 +35,6 @@ pub struct Change {
     pub shift: Option<Shift>,
     /// Its p-value among all of the comparison; 1 without a shift.
     pub adjusted_p: f64,
-    /// (second, first) of each block, or of repeats in their order.
-    pub(super) second_by_first: Vec<(f64, f64)>,
     sample: Figures,
 }
 
@@ -238,10 +236,14 @@ fn taking_turns(first: &CellSummary<'_>, second: &CellSummary<'_>) -> Option<Vec
 
 impl Change {
     /// Figures of (first, second) of each block, or of repeats in their order where the runs did not take turns.
-    pub fn pairs(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.second_by_first
-            .iter()
-            .map(|(second, first)| (*first, *second))
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(f64, f64)> {
+        match &self.sample {
+            Figures::Interleaved(pairs) => pairs.clone(),
+            Figures::Apart(first, second) => {
+                first.iter().copied().zip(second.iter().copied()).collect()
+            }
+        }
     }
 
     fn new(metric: Metric, sides: [&CellSummary<'_>; 2], blocks: Option<&[(u32, u32)]>) -> Self {
@@ -263,7 +265,6 @@ impl Change {
             medians,
             shift: None,
             adjusted_p: 1.0,
-            second_by_first: sample.second_by_first(),
             sample,
         }
     }
@@ -283,17 +284,5 @@ impl Figures {
             Self::Apart(first, second) => Sample::Apart(first, second),
         };
         Shift::of(&sample, tests)
-    }
-
-    fn second_by_first(&self) -> Vec<(f64, f64)> {
-        match self {
-            Self::Interleaved(pairs) => pairs
-                .iter()
-                .map(|(first, second)| (*second, *first))
-                .collect(),
-            Self::Apart(first, second) => {
-                second.iter().copied().zip(first.iter().copied()).collect()
-            }
-        }
     }
 }

@@ -222,7 +222,7 @@ fn tried(diff: &Diff<'_>, question: &Question) -> Option<Tried> {
         shifted.map(move |change| Blocks {
             cell,
             limit: limit(change.metric, question),
-            pairs: change.pairs().collect(),
+            pairs: change.pairs(),
         })
     });
     let figures: Vec<Blocks> = changes.collect();
